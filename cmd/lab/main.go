@@ -3,16 +3,25 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
 // commands are the constructors of the subcommands, one file each.
-var commands = []func() *cobra.Command{}
+var commands = []func() *cobra.Command{
+	newBaseCommand,
+	newNetworkCommand,
+	newMachineCommand,
+}
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	root := &cobra.Command{
 		Use:           "lab",
 		Short:         "Machines, ledger and tables of a home lab under load test",
@@ -22,7 +31,7 @@ func main() {
 	for _, c := range commands {
 		root.AddCommand(c())
 	}
-	if err := root.Execute(); err != nil {
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}

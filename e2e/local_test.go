@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lab is the config of the test's stack: five small machines on a network of
+// their own, beside whatever stack the machine's owner has up.
+type lab struct {
+	appCPUs, databaseCPUs float64
+	step                  string
+	capRPS                int
+	endpoints             string // YAML flow sequence
+}
+
+const (
+	fixedWork = "[{name: work, path: '/work?ms=10', weight: 1}]"
+	reads     = "[{name: items, path: /api/items, weight: 1}]"
+)
+
+func (l lab) config() string {
+	return fmt.Sprintf(`config:
+  lab:infra:
+    network: {name: %s, subnet: 10.78.0.0/24, loopback: 127.78.0.0/24}
+    hosts:
+      - {name: app, kind: nspawn, roles: [app], cpus: %g, memoryMiB: 512}
+      - {name: database, kind: nspawn, roles: [database], cpus: %g, memoryMiB: 512}
+      - {name: cache, kind: nspawn, roles: [cache], cpus: 0.2, memoryMiB: 256}
+      - {name: edge, kind: nspawn, roles: [edge], cpus: 0.3, memoryMiB: 256}
+      - {name: loadgen, kind: nspawn, roles: [loadgen], cpus: 0.6, memoryMiB: 512}
+  lab:workloads:
+    connMaxAgeSeconds: 0
+  lab:loadtest:
+    step: %q
+    scenario: {floorRps: 10, capRps: %d, probeSeconds: 6, stepSeconds: 12, endpoints: %s}
+`, network, l.appCPUs, l.databaseCPUs, l.step, l.capRPS, l.endpoints)
+}
+
+// TestLocalStack walks one stack from nothing through three walls to nothing.
+// The phases depend on each other, so they are one test.
+func TestLocalStack(t *testing.T) {
+	s := newStack(t)
+	before := sysctls(t)
+	ledger := filepath.Join(s.root, "results", "e2e.jsonl")
+	if err := os.RemoveAll(ledger); err != nil {
+		t.Fatal(err)
+	}
+	s.must("stack", "init", "e2e")
+	t.Cleanup(func() {
+		if out, took, err := s.run("destroy", "--yes", "--skip-preview", "--stack", "e2e", "--config-file", s.config); err != nil {
+			t.Errorf("destroy: %v\n%s", err, out)
+		} else {
+			t.Logf("pulumi destroy: %.1f s", took.Seconds())
+		}
+		for _, left := range leftovers() {
+			t.Errorf("left behind after destroy: %s", left)
+		}
+		if diff := cmp.Diff(before, sysctls(t)); diff != "" {
+			t.Errorf("destroy left sysctls changed:\n%s", diff)
+		}
+		if rows := ledgerRows(t, ledger); rows != 3 {
+			t.Errorf("the ledger has %d rows after destroy, want the 3 measured", rows)
+		}
+		if err := os.Remove(ledger); err != nil {
+			t.Error(err)
+		}
+	})
+
+	app := lab{appCPUs: 0.3, databaseCPUs: 0.4, step: "fixed work on a capped app", capRPS: 300, endpoints: fixedWork}
+	got, _ := s.up(app.config())
+	t.Logf("%s\n%s", app.step, got.Table)
+	if got.CeilingStatus != "found" || !strings.HasPrefix(got.Wall, "app CPU at ") {
+		t.Fatalf("with app capped: status %q, wall %q, invalid %v; want found, app CPU", got.CeilingStatus, got.Wall, got.Result.Invalid)
+	}
+	perRequest := got.Result.CPUSecondsPerRequest["app"]
+	want := app.appCPUs / perRequest
+	t.Logf("ceiling %.1f req/s; cap ÷ CPU seconds per request = %.2f ÷ %.5f = %.1f", got.Result.CeilingRPS, app.appCPUs, perRequest, want)
+	if off := got.Result.CeilingRPS/want - 1; !(math.Abs(off) <= 0.05) {
+		t.Errorf("ceiling %.1f is %+.1f %% off cap ÷ CPU seconds per request (%.1f), want within 5 %%", got.Result.CeilingRPS, 100*off, want)
+	}
+
+	log, took := s.must("up", "--yes", "--skip-preview", "--stack", "e2e", "--config-file", s.config)
+	t.Logf("unchanged up: %.1f s", took.Seconds())
+	for _, change := range []string{" created", " updated", " replaced", " deleted"} {
+		if strings.Contains(log, change) {
+			t.Errorf("a second up of an unchanged stack says %q:\n%s", change, log)
+		}
+	}
+
+	database := lab{appCPUs: 0.6, databaseCPUs: 0.15, step: "a connection per request, database capped lower", capRPS: 300, endpoints: reads}
+	got, _ = s.up(database.config())
+	t.Logf("%s\n%s", database.step, got.Table)
+	if got.CeilingStatus != "found" || !strings.HasPrefix(got.Wall, "database CPU at ") {
+		t.Errorf("with database capped: status %q, wall %q, invalid %v; want found, database CPU", got.CeilingStatus, got.Wall, got.Result.Invalid)
+	}
+
+	idle := database
+	idle.step, idle.capRPS = "the scenario's cap below the ceiling", 12
+	got, _ = s.up(idle.config())
+	t.Logf("%s\n%s", idle.step, got.Table)
+	if got.Ceiling != ">=12" || got.CeilingStatus != "cap-reached" || !strings.HasPrefix(got.Wall, "nothing") {
+		t.Errorf("with a low cap: ceiling %q, status %q, wall %q; want >=12, cap-reached, nothing", got.Ceiling, got.CeilingStatus, got.Wall)
+	}
+	if rows := ledgerRows(t, ledger); rows != 3 {
+		t.Errorf("the ledger has %d rows, want 3", rows)
+	}
+}
+
+func ledgerRows(t *testing.T, path string) int {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.Count(string(raw), "\n")
+}

@@ -1,0 +1,148 @@
+// Package e2e brings real stacks up on this machine and takes them down again.
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// network names everything the stack leaves on this machine: the network
+// namespace, and, as a prefix, the machines' cgroups and mounts.
+const network = "lab-e2e"
+
+// stack drives bin/pulumi on one stack with a backend and a config of its own.
+type stack struct {
+	t      *testing.T
+	root   string
+	config string
+	env    []string
+}
+
+// outputs are the stack outputs that the test reads.
+type outputs struct {
+	Ceiling       string `json:"ceiling"`
+	CeilingStatus string `json:"ceilingStatus"`
+	Wall          string `json:"wall"`
+	Table         string `json:"table"`
+	Result        struct {
+		CeilingRPS           float64            `json:"ceilingRps"`
+		CPUSecondsPerRequest map[string]float64 `json:"cpuSecondsPerRequest"`
+		Invalid              []string           `json:"invalid"`
+	} `json:"result"`
+}
+
+func newStack(t *testing.T) *stack {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("the local stack makes machines: run the tests as root (sudo make test)")
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := &stack{t: t, root: root, config: filepath.Join(dir, "Pulumi.e2e.yaml")}
+	s.env = append(os.Environ(),
+		"PULUMI_BACKEND_URL=file://"+dir,
+		"PULUMI_CONFIG_PASSPHRASE=e2e",
+		"NO_COLOR=1",
+	)
+	return s
+}
+
+// run runs bin/pulumi and returns what it printed and how long it took.
+func (s *stack) run(args ...string) (string, time.Duration, error) {
+	cmd := exec.Command(filepath.Join(s.root, "bin", "pulumi"), append(args, "--non-interactive")...)
+	cmd.Dir, cmd.Env = s.root, s.env
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	start := time.Now()
+	err := cmd.Run()
+	return out.String(), time.Since(start), err
+}
+
+func (s *stack) must(args ...string) (string, time.Duration) {
+	s.t.Helper()
+	out, took, err := s.run(args...)
+	if err != nil {
+		s.t.Fatalf("pulumi %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	s.t.Logf("pulumi %s: %.1f s", args[0], took.Seconds())
+	return out, took
+}
+
+// up writes the config and brings the stack to it.
+func (s *stack) up(config string) (outputs, string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	log, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e", "--config-file", s.config)
+	return s.outputs(), log
+}
+
+func (s *stack) outputs() outputs {
+	s.t.Helper()
+	cmd := exec.Command(filepath.Join(s.root, "bin", "pulumi"), "stack", "output", "--json", "--show-secrets", "--stack", "e2e")
+	cmd.Dir, cmd.Env, cmd.Stderr = s.root, s.env, os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("pulumi stack output: %v", err)
+	}
+	var o outputs
+	if err := json.Unmarshal(raw, &o); err != nil {
+		s.t.Fatalf("stack outputs: %v\n%s", err, raw)
+	}
+	return o
+}
+
+// leftovers lists what of the stack is still on this machine: processes,
+// mounts, cgroups and the network namespace.
+func leftovers() []string {
+	var found []string
+	if _, err := os.Stat("/run/netns/" + network); err == nil {
+		found = append(found, "network namespace "+network)
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, network) {
+			found = append(found, "mount "+strings.TrimSpace(line))
+		}
+	}
+	for _, depth := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
+		groups, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", depth, network+"*"))
+		for _, g := range groups {
+			found = append(found, "cgroup "+g)
+		}
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range processes {
+		raw, _ := os.ReadFile(p)
+		line := strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
+		if strings.Contains(line, network) && !strings.Contains(line, "go test") {
+			found = append(found, "process "+p+": "+line)
+		}
+	}
+	return found
+}
+
+// sysctls are the kernel settings that a lab could change in passing.
+func sysctls(t *testing.T) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for _, dir := range []string{"/proc/sys/net/ipv4/*", "/proc/sys/vm/*", "/proc/sys/kernel/panic*", "/proc/sys/net/core/*"} {
+		files, _ := filepath.Glob(dir)
+		for _, f := range files {
+			if raw, err := os.ReadFile(f); err == nil {
+				values[f] = string(raw)
+			}
+		}
+	}
+	return values
+}
