@@ -1,0 +1,88 @@
+// Command runner is the part of lab on the machines: `runner run` generates the
+// load and measures, `runner sample` serves a host's counters.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lab/loadtest/plan"
+	"lab/loadtest/sample"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{Use: "runner", Short: "Generate load and measure it", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(newRunCommand(), newSampleCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		os.Exit(1)
+	}
+}
+
+func newRunCommand() *cobra.Command {
+	var planFile, out string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Search the ceiling of a plan's target and write the result",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := os.Open(planFile)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			p, err := plan.Read(f)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), p, out, os.Stderr)
+		},
+	}
+	cmd.Flags().StringVar(&planFile, "plan", "plan.json", "the plan, JSON")
+	cmd.Flags().StringVar(&out, "out", "result.json", "the result; it appears when the run is over")
+	return cmd
+}
+
+func newSampleCommand() *cobra.Command {
+	var listen, tokenFile string
+	cmd := &cobra.Command{
+		Use:   "sample",
+		Short: "Serve this host's counters to the load generator",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			token, err := os.ReadFile(tokenFile)
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(string(token)) == "" {
+				return fmt.Errorf("%s is empty: it must hold the token", tokenFile)
+			}
+			server := &http.Server{
+				Addr: listen, Handler: sample.Handler(sample.Reader{Root: "/"}, strings.TrimSpace(string(token))),
+				ReadHeaderTimeout: 5 * time.Second,
+			}
+			go func() {
+				<-cmd.Context().Done()
+				_ = server.Close()
+			}()
+			if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", ":9107", "address and port")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "file with the bearer token")
+	return cmd
+}

@@ -1,0 +1,66 @@
+// Package plan is what the runner is told: the target, the scenario, and the
+// hosts to watch.
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"lab/loadtest/analysis"
+)
+
+// Plan is one run.
+type Plan struct {
+	RunID     string            `json:"runId"`
+	Target    string            `json:"target"` // base URL
+	Scenario  analysis.Scenario `json:"scenario"`
+	Hosts     []Host            `json:"hosts"`
+	Generator string            `json:"generator"` // name of the host that generates the load
+	Token     string            `json:"token"`     // bearer token of the samplers
+}
+
+// Host is a machine to watch.
+type Host struct {
+	Name      string   `json:"name"`
+	Roles     []string `json:"roles"`
+	Sampler   string   `json:"sampler"` // address and port
+	CPUs      float64  `json:"cpus"`    // what it may use
+	MemoryMiB int      `json:"memoryMiB"`
+	LinkMbps  float64  `json:"linkMbps"` // 0 when unknown
+}
+
+// Read decodes a plan strictly and checks it.
+func Read(r io.Reader) (Plan, error) {
+	var p Plan
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	return p, p.Validate()
+}
+
+// Validate reports everything wrong with the plan.
+func (p Plan) Validate() error {
+	var errs []error
+	if p.RunID == "" {
+		errs = append(errs, errors.New("plan: runId is empty"))
+	}
+	if u, err := url.Parse(p.Target); err != nil || u.Host == "" || u.Scheme != "http" {
+		errs = append(errs, fmt.Errorf("plan: target %q: want http://HOST[:PORT]", p.Target))
+	}
+	sc := p.Scenario
+	if !(sc.FloorRPS > 0 && sc.CapRPS >= sc.FloorRPS) {
+		errs = append(errs, fmt.Errorf("plan: floor %g and cap %g: want 0 < floor <= cap", sc.FloorRPS, sc.CapRPS))
+	}
+	if !(sc.ProbeSeconds > sc.ProbeDiscard && sc.StepSeconds > sc.StepDiscard) {
+		errs = append(errs, errors.New("plan: a step must be longer than its discard"))
+	}
+	if sc.MaxInFlight < 1 || sc.TimeoutMs <= 0 || len(sc.Endpoints) == 0 {
+		errs = append(errs, errors.New("plan: maxInFlight, timeoutMs and endpoints must be set"))
+	}
+	return errors.Join(errs...)
+}
