@@ -17,6 +17,7 @@ var commands = []func() *cobra.Command{
 	newBaseCommand,
 	newNetworkCommand,
 	newMachineCommand,
+	newUnlockCommand,
 }
 
 func main() {

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Formatting and static checks over every file of the repository.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t go < <(git ls-files '*.go')
+unformatted=$(gofmt -l "${go[@]}")
+[ -z "$unformatted" ] || {
+  echo "not gofmt'ed: $unformatted" >&2
+  exit 1
+}
+for module in . tools/pulumi; do
+  (cd "$module" && go vet ./...)
+done
+mapfile -t shell < <(git ls-files '*.sh' bin .ci)
+shellcheck --shell=bash "${shell[@]}"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Installs what this machine lacks, from its own apt sources.
+set -euo pipefail
+
+declare -A needs=(
+  [mmdebstrap]=mmdebstrap [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux
+  [shellcheck]=shellcheck [redis-server]=redis-server [curl]=curl [git]=git [sha256sum]=coreutils
+)
+missing=()
+for command in "${!needs[@]}"; do
+  command -v "$command" >/dev/null || missing+=("${needs[$command]}")
+done
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+command -v go >/dev/null || {
+  echo "setup: there is no go on PATH; install Go 1.26 or later from go.dev/dl" >&2
+  exit 1
+}
+[ ${#missing[@]} -gt 0 ] || exit 0
+[ "$(id -u)" = 0 ] || {
+  echo "setup: ${missing[*]} must be installed: run with sudo" >&2
+  exit 1
+}
+echo "setup: installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -20 "$log" >&2
+  exit 1
+fi
