@@ -1,0 +1,252 @@
+// Package infra declares the machines of a lab and the services on them: hosts
+// of any kind, then Postgres, Redis and the nginx edge, each set up by a script
+// over SSH.
+package infra
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lab/config"
+)
+
+// The kinds of hosts.
+const (
+	KindNspawn  = "nspawn"  // a container with systemd on this computer
+	KindLibvirt = "libvirt" // a virtual machine
+	KindProxmox = "proxmox" // a virtual machine
+	KindSSH     = "ssh"     // any Debian or Ubuntu machine, such as a Raspberry Pi
+)
+
+// The roles that the services and the load test look for.
+const (
+	RoleServer   = "server" // of the cluster
+	RoleApp      = "app"    // the workload where there is no cluster
+	RoleDatabase = "database"
+	RoleCache    = "cache"
+	RoleEdge     = "edge"
+	RoleLoadgen  = "loadgen"
+)
+
+var (
+	kinds    = []string{KindNspawn, KindLibvirt, KindProxmox, KindSSH}
+	roles    = []string{RoleServer, "agent", RoleApp, RoleDatabase, "replica", RoleCache, RoleEdge, "objectstore", "monitoring", RoleLoadgen}
+	archs    = []string{"amd64", "arm64"}
+	policies = []string{"noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}
+	nameRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,14}$`)
+)
+
+// maxHosts is what the addresses of a /24 hold, from the first host's on.
+const maxHosts = 240
+
+// Config is the section lab:infra.
+type Config struct {
+	Network  NetworkConfig  `json:"network"`
+	Hosts    []HostConfig   `json:"hosts"`
+	Postgres PostgresConfig `json:"postgres"`
+	Redis    RedisConfig    `json:"redis"`
+	Edge     EdgeConfig     `json:"edge"`
+}
+
+// NetworkConfig is the lab's network. Name and Loopback are of nspawn hosts.
+type NetworkConfig struct {
+	Name     string `json:"name"`
+	Subnet   string `json:"subnet"`   // /24; of nspawn hosts: inside the network namespace
+	Loopback string `json:"loopback"` // /24 of 127.0.0.0/8, by which this computer reaches its nspawn hosts
+}
+
+// HostConfig is one machine.
+type HostConfig struct {
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`
+	Roles     []string `json:"roles"`
+	CPUs      float64  `json:"cpus"` // of nspawn hosts: a cap, may be a fraction
+	MemoryMiB int      `json:"memoryMiB"`
+	LinkMbps  float64  `json:"linkMbps"` // 0: unknown
+	Address   string   `json:"address"`  // nspawn hosts get theirs in order, from .11 on
+	Arch      string   `json:"arch"`     // amd64 or arm64; nspawn hosts have this computer's
+}
+
+// PostgresConfig sets the database up. The rest comes from its host's memory.
+type PostgresConfig struct {
+	MaxConnections int `json:"maxConnections"`
+	WorkMemMiB     int `json:"workMemMiB"`
+}
+
+// RedisConfig sets the cache up.
+type RedisConfig struct {
+	MaxMemoryMiB int    `json:"maxMemoryMiB"` // 0: half of its host's
+	Policy       string `json:"policy"`
+}
+
+// EdgeConfig sets nginx up.
+type EdgeConfig struct {
+	Workers           int `json:"workers"`
+	WorkerConnections int `json:"workerConnections"`
+	Keepalive         int `json:"keepalive"` // idle upstream connections a worker keeps; 0: none
+	BufferKiB         int `json:"bufferKiB"` // of each of 8 proxy buffers
+}
+
+// Defaults is the configuration that a stack's own is laid over.
+func Defaults() Config {
+	return Config{
+		Network:  NetworkConfig{Name: "lab-local", Subnet: "10.77.0.0/24", Loopback: "127.77.0.0/24"},
+		Postgres: PostgresConfig{MaxConnections: 100, WorkMemMiB: 4},
+		Redis:    RedisConfig{Policy: "allkeys-lru"},
+		Edge:     EdgeConfig{Workers: 1, WorkerConnections: 4096, Keepalive: 64, BufferKiB: 16},
+	}
+}
+
+// Kind is the kind of the hosts, which all have one.
+func (c Config) Kind() string { return c.Hosts[0].Kind }
+
+func (c Config) notAvailable() error {
+	return fmt.Errorf("bring up hosts of kind %s: not available yet, nothing was touched; `pulumi preview` checks this stack, and the stack local brings up hosts of kind %s", c.Kind(), KindNspawn)
+}
+
+// LoadConfig reads the section, as JSON, over the defaults, and reports
+// everything wrong with it.
+func LoadConfig(raw []byte) (Config, []config.Problem) {
+	c := Defaults()
+	unread := config.Decode("infra", raw, &c)
+	for i := range c.Hosts {
+		if h := &c.Hosts[i]; h.Kind != KindNspawn && h.Arch == "" {
+			h.Arch = "amd64"
+		}
+	}
+	return c, config.Merge(unread, c.problems())
+}
+
+// checker collects problems.
+type checker struct{ found []config.Problem }
+
+func (k *checker) add(ok bool, path string, value any, rule, fix string) {
+	if !ok {
+		text := fmt.Sprint(value)
+		if s, isText := value.(string); isText {
+			text = strconv.Quote(s)
+		}
+		k.found = append(k.found, config.Problem{Path: path, Value: text, Rule: rule, Fix: fix})
+	}
+}
+
+func (k *checker) within(path string, value, low, high int, why string) {
+	k.add(value >= low, path, value, fmt.Sprintf("is below %d (%s)", low, why), "raise it")
+	k.add(value <= high, path, value, fmt.Sprintf("is above %d (%s)", high, why), "lower it")
+}
+
+func (k *checker) oneOf(path, value string, allowed []string) {
+	k.add(slices.Contains(allowed, value), path, value, "is not known", "use one of "+strings.Join(allowed, ", "))
+}
+
+func (c Config) problems() []config.Problem {
+	var k checker
+	c.Network.check(&k)
+	k.add(len(c.Hosts) > 0, "infra.hosts", 0, "hosts are too few", "declare a host for each role")
+	k.add(len(c.Hosts) <= maxHosts, "infra.hosts", len(c.Hosts), fmt.Sprintf("hosts are above %d (the addresses of a /24)", maxHosts), "declare fewer")
+	for i, h := range c.Hosts {
+		h.check(&k, hostPath(i))
+	}
+	if len(c.Hosts) > 0 {
+		c.checkTogether(&k)
+		c.checkRoles(&k)
+	}
+	c.checkServices(&k)
+	return k.found
+}
+
+func hostPath(i int) string { return fmt.Sprintf("infra.hosts[%d]", i) }
+
+func (n NetworkConfig) check(k *checker) {
+	k.add(nameRule.MatchString(n.Name), "infra.network.name", n.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
+	subnet, err := netip.ParsePrefix(n.Subnet)
+	k.add(err == nil && subnet.Addr().Is4() && subnet.Bits() == 24 && subnet.Masked() == subnet && !subnet.Addr().IsLoopback(),
+		"infra.network.subnet", n.Subnet, "is not the first address of an IPv4 /24", "write one like 10.77.0.0/24")
+	loopback, err := netip.ParsePrefix(n.Loopback)
+	k.add(err == nil && loopback.Addr().Is4() && loopback.Bits() == 24 && loopback.Masked() == loopback && loopback.Addr().IsLoopback(),
+		"infra.network.loopback", n.Loopback, "is not the first address of a /24 of 127.0.0.0/8", "write one like 127.77.0.0/24")
+}
+
+func (h HostConfig) check(k *checker, path string) {
+	k.add(nameRule.MatchString(h.Name), path+".name", h.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
+	k.oneOf(path+".kind", h.Kind, kinds)
+	k.add(len(h.Roles) > 0, path+".roles", "", "is empty", "give it one or more of "+strings.Join(roles, ", "))
+	for i, r := range h.Roles {
+		at := fmt.Sprintf("%s.roles[%d]", path, i)
+		k.oneOf(at, r, roles)
+		k.add(slices.Index(h.Roles, r) == i, at, r, "is there twice", "remove one")
+	}
+	k.add(h.CPUs >= 0.05, path+".cpus", h.CPUs, "is below 0.05 (a slower machine answers no SSH)", "raise it")
+	k.add(h.CPUs <= 256, path+".cpus", h.CPUs, "is above 256", "lower it")
+	if slices.Contains(h.Roles, RoleServer) {
+		k.add(h.MemoryMiB >= 1024, path+".memoryMiB", h.MemoryMiB, "is below 1024 (k3s server minimum)", "raise it")
+	} else {
+		k.add(h.MemoryMiB >= 128, path+".memoryMiB", h.MemoryMiB, "is below 128 (systemd with one service)", "raise it")
+	}
+	k.add(h.LinkMbps >= 0, path+".linkMbps", h.LinkMbps, "is below 0", "write the link's speed, or 0 when it is unknown,")
+	if h.Kind == KindNspawn {
+		k.add(h.Address == "", path+".address", h.Address, "is given, but an nspawn host gets its own", "remove it")
+		k.add(h.Arch == "", path+".arch", h.Arch, "is given, but an nspawn host has this computer's", "remove it")
+		return
+	}
+	addr, err := netip.ParseAddr(h.Address)
+	k.add(err == nil && addr.Is4(), path+".address", h.Address, "is not an IPv4 address", "write the host's address")
+	k.oneOf(path+".arch", h.Arch, archs)
+	k.add(h.CPUs == float64(int(h.CPUs)), path+".cpus", h.CPUs, "is not whole (only an nspawn host takes a part of a CPU)", "write the machine's CPUs")
+}
+
+// checkTogether compares the hosts with each other.
+func (c Config) checkTogether(k *checker) {
+	names, addresses := map[string]int{}, map[string]int{}
+	for i, h := range c.Hosts {
+		if first, ok := names[h.Name]; ok {
+			k.add(false, hostPath(i)+".name", h.Name, "is the name of "+hostPath(first)+" too", "rename one")
+		} else {
+			names[h.Name] = i
+		}
+		if first, ok := addresses[h.Address]; ok && h.Address != "" {
+			k.add(false, hostPath(i)+".address", h.Address, "is the address of "+hostPath(first)+" too", "correct one")
+		} else {
+			addresses[h.Address] = i
+		}
+		k.add(h.Kind == c.Kind(), hostPath(i)+".kind", h.Kind, "differs from the kind of "+hostPath(0), "give all hosts of a stack one kind")
+	}
+}
+
+// checkRoles checks that each service has its host.
+func (c Config) checkRoles(k *checker) {
+	holders := map[string]int{}
+	for _, h := range c.Hosts {
+		for _, r := range h.Roles {
+			holders[r]++
+		}
+	}
+	single := []string{RoleDatabase, RoleCache, RoleEdge, RoleLoadgen}
+	if holders[RoleServer] == 0 || c.Kind() == KindNspawn {
+		single = append([]string{RoleApp}, single...)
+	}
+	for _, r := range single {
+		k.add(holders[r] == 1, "infra.hosts", holders[r], "hosts have the role "+r+", which exactly one has to have", "give it to one host")
+	}
+	k.add(holders[RoleServer] == 0 || holders[RoleServer]%2 == 1, "infra.hosts", holders[RoleServer], "hosts have the role server (an even number of servers survives no more than one fewer)", "make their number odd")
+}
+
+func (c Config) checkServices(k *checker) {
+	k.within("infra.postgres.maxConnections", c.Postgres.MaxConnections, 10, 10_000, "a pool and the administrator fit in")
+	k.within("infra.postgres.workMemMiB", c.Postgres.WorkMemMiB, 1, 4096, "each sort takes it")
+	k.add(c.Redis.MaxMemoryMiB >= 0, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, "is below 0", "write a size, or 0 for half of the host's memory,")
+	for i, h := range c.Hosts {
+		if slices.Contains(h.Roles, RoleCache) {
+			k.add(c.Redis.MaxMemoryMiB*10 <= h.MemoryMiB*8, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, fmt.Sprintf("is above 80 %% of %s.memoryMiB, %d", hostPath(i), h.MemoryMiB), "lower it")
+		}
+	}
+	k.oneOf("infra.redis.policy", c.Redis.Policy, policies)
+	k.within("infra.edge.workers", c.Edge.Workers, 1, 64, "processes of nginx")
+	k.within("infra.edge.workerConnections", c.Edge.WorkerConnections, 64, 65_536, "two for each request in flight")
+	k.within("infra.edge.keepalive", c.Edge.Keepalive, 0, 10_000, "0 for none")
+	k.within("infra.edge.bufferKiB", c.Edge.BufferKiB, 4, 1024, "8 for each request in flight")
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# nginx in front of the app.
+# in: address settings
+set -euo pipefail
+
+install_packages nginx curl
+write_if_changed /etc/nginx/lab.conf 644 root:root "${settings:?}"
+nginx -t -q -c /etc/nginx/lab.conf # before the running one is touched
+write_if_changed /etc/nginx/nginx.conf 644 root:root "$settings"
+start_again nginx.service
+systemctl enable --quiet nginx
+run_unit nginx /etc/nginx/nginx.conf
+
+# ready: as a client; the app is not there yet
+wait_for 60 "nginx" curl -fsS -m 10 "http://${address:?}/-/edge"
+log "the edge is ready"
