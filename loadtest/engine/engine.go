@@ -7,47 +7,45 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"lab/loadtest/analysis"
 )
 
-// inFlightEvery is how often the number of requests in flight is sampled.
-const inFlightEvery = 250 * time.Millisecond
-
-// Engine offers the requests of one scenario to one target.
+// Engine offers the requests of one scenario to one target. Its steps run one
+// at a time.
 type Engine struct {
-	target    *url.URL
+	address   string // host:port dialled
 	endpoints []request
 	timeout   time.Duration
 	cap       int
 	random    *rand.Rand
 
-	mu       sync.Mutex
-	idle     []*worker
-	live     int
-	inFlight atomic.Int64
+	mu   sync.Mutex
+	idle []*worker // a stack: few connections stay warm, the rest are not touched
+	live int
 }
 
-// New prepares an engine; it opens no connection yet.
+// New prepares an engine for a target, http://HOST[:PORT][/PREFIX]; it opens no
+// connection yet.
 func New(target string, sc analysis.Scenario) (*Engine, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, err
 	}
-	if u.Port() == "" {
-		u.Host = net.JoinHostPort(u.Hostname(), "80")
+	port := u.Port()
+	if port == "" {
+		port = "80"
 	}
 	e := &Engine{
-		target: u, cap: sc.MaxInFlight,
+		address: net.JoinHostPort(u.Hostname(), port), cap: sc.MaxInFlight,
 		timeout: time.Duration(sc.TimeoutMs * float64(time.Millisecond)),
 		random:  rand.New(rand.NewPCG(uint64(sc.Seed), 0x6c6162)),
 	}
@@ -64,72 +62,85 @@ func New(target string, sc analysis.Scenario) (*Engine, error) {
 	return e, nil
 }
 
-// Check asks every endpoint once, so that a target that is down is known before
-// any load.
-func (e *Engine) Check() error {
+// Check asks every endpoint once, one after the other, so that a target that is
+// down is known before any load. The answer is a step of the phase "check", with
+// the endpoints that failed as an error.
+func (e *Engine) Check() (analysis.Step, error) {
 	var errs []error
-	for _, r := range e.endpoints {
+	start := time.Now()
+	s := analysis.Step{Phase: "check", Arrivals: int64(len(e.endpoints)), Errors: map[string]int64{}}
+	for i := range e.endpoints {
 		w := &worker{engine: e}
-		if kind := w.do(r); kind != "" {
-			errs = append(errs, errors.New(r.name+": "+kind))
+		if kind := w.do(&e.endpoints[i]); kind != "" {
+			s.Failed++
+			s.Errors[kind]++
+			errs = append(errs, fmt.Errorf("%s: %s", e.endpoints[i].name, kind))
+		} else {
+			s.Completed++
 		}
 		w.close()
 	}
-	return errors.Join(errs...)
+	s.Seconds = math.Ceil(time.Since(start).Seconds()*1000) / 1000
+	s.OfferedRPS = float64(s.Arrivals) / s.Seconds
+	return s, errors.Join(errs...)
 }
 
 // Step offers a constant rate and measures it over the window after the discard.
-// It returns early, with what it has, when ctx ends.
+// It then waits for what is still in flight, and credits none of that to the
+// step. It returns early, with what it has, when ctx ends.
 func (e *Engine) Step(ctx context.Context, p analysis.Probe) analysis.Step {
-	m := newMeter(p)
-	stopSampling := m.sampleInFlight(&e.inFlight)
+	m := newMeter(p, time.Now())
 	var pending sync.WaitGroup
 	e.pace(ctx, p, m, &pending)
-	end := m.start.Add(time.Duration(p.Seconds * float64(time.Second)))
-	sleepUntil(ctx, end)
-	stopSampling()
-	m.close()
-	step := m.step()
-	e.drain(&pending)
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(m.until)):
+	}
+	step := m.close()
+	e.drain(ctx, &pending)
 	return step
 }
 
-// pace starts every arrival at its intended time. The thread is locked and
-// sleeps in the kernel: the runtime's timers are too coarse.
+// Close ends the idle connections.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.idle {
+		close(w.jobs)
+	}
+	e.live -= len(e.idle)
+	e.idle = nil
+}
+
+// pace starts every arrival at its intended time, and the late ones at once. The
+// thread is locked and sleeps in the kernel: the runtime's timers are too coarse.
 func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *sync.WaitGroup) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	n := int(p.OfferedRPS * p.Seconds)
+	n := int(math.Ceil(p.OfferedRPS*p.Seconds - 1e-9))
 	for i := range n {
 		intended := m.start.Add(time.Duration(float64(i) / p.OfferedRPS * float64(time.Second)))
-		if wait := time.Until(intended); wait > 0 {
-			ts := syscall.NsecToTimespec(int64(wait))
-			_ = syscall.Nanosleep(&ts, nil) // woken early, the request starts early by that much
-		}
-		if ctx.Err() != nil {
+		if !sleepUntil(ctx, intended) {
 			return
 		}
-		m.arrive(intended)
 		w := e.worker()
+		m.arrive(intended, time.Now(), w == nil)
 		if w == nil {
-			m.drop(intended)
 			continue
 		}
-		r := e.pick()
 		pending.Add(1)
-		e.inFlight.Add(1)
-		w.jobs <- job{r, intended, m, pending}
+		w.jobs <- job{e.pick(), intended, m, pending}
 	}
 }
 
-func (e *Engine) pick() request {
+func (e *Engine) pick() *request {
 	x := e.random.Float64() * e.endpoints[len(e.endpoints)-1].upTo
-	for _, r := range e.endpoints {
-		if x < r.upTo {
-			return r
+	for i := range e.endpoints {
+		if x < e.endpoints[i].upTo {
+			return &e.endpoints[i]
 		}
 	}
-	return e.endpoints[len(e.endpoints)-1]
+	return &e.endpoints[len(e.endpoints)-1]
 }
 
 // worker is the most recently idle worker, a new one, or nil when the in-flight
@@ -151,41 +162,20 @@ func (e *Engine) worker() *worker {
 	return w
 }
 
-// drain waits for what is still in flight: the next step starts from an idle
-// system, and nothing of it is credited to the step.
-func (e *Engine) drain(pending *sync.WaitGroup) {
+func (e *Engine) rest(w *worker) {
+	e.mu.Lock()
+	e.idle = append(e.idle, w)
+	e.mu.Unlock()
+}
+
+// drain waits for what is still in flight, so that the next step starts from an
+// idle system. A request ends by its timeout at the latest.
+func (e *Engine) drain(ctx context.Context, pending *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { pending.Wait(); close(done) }()
 	select {
 	case <-done:
+	case <-ctx.Done():
 	case <-time.After(e.timeout + time.Second):
 	}
-}
-
-func sleepUntil(ctx context.Context, t time.Time) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Until(t)):
-	}
-}
-
-// request is an endpoint, rendered.
-type request struct {
-	name string
-	raw  []byte
-	head bool
-	upTo float64 // cumulative weight
-}
-
-func newRequest(u *url.URL, endpoint analysis.Endpoint) request {
-	method := endpoint.Method
-	if method == "" {
-		method = "GET"
-	}
-	host := strings.TrimSuffix(u.Host, ":80")
-	raw := method + " " + strings.TrimSuffix(u.Path, "/") + endpoint.Path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: lab\r\n"
-	if endpoint.Body != "" {
-		raw += "Content-Type: application/json\r\nContent-Length: " + itoa(len(endpoint.Body)) + "\r\n"
-	}
-	return request{name: endpoint.Name, raw: []byte(raw + "\r\n" + endpoint.Body), head: method == "HEAD"}
 }

@@ -2,13 +2,15 @@ package engine
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"lab/loadtest/analysis"
 )
+
+// bucket is the grain at which the number in flight is kept.
+const bucket = 100 * time.Millisecond
 
 // meter counts one step. Its window is [discard, length) of the step: arrivals
 // belong to it by their intended start, answers by their end.
@@ -24,54 +26,64 @@ type meter struct {
 	failed    int64
 	dropped   int64
 	errors    map[string]int64
-	intended  *hdrhistogram.Histogram // µs
-	sent      *hdrhistogram.Histogram
-	lag       *hdrhistogram.Histogram
-	inFlight  []float64
+	intended  *hdrhistogram.Histogram // µs, from the intended start
+	sent      *hdrhistogram.Histogram // µs, from the real send
+	lag       *hdrhistogram.Histogram // µs, real send − intended start
+
+	inFlight int64
+	changed  time.Time // when inFlight last changed
+	area     []float64 // ∫ in flight dt over each bucket of the window, request seconds
 }
 
-func newMeter(p analysis.Probe) *meter {
-	start := time.Now()
-	m := &meter{
-		probe: p, start: start, errors: map[string]int64{},
-		from:     start.Add(time.Duration(p.DiscardSeconds * float64(time.Second))),
-		until:    start.Add(time.Duration(p.Seconds * float64(time.Second))),
-		intended: hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3),
-		sent:     hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3),
-		lag:      hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3),
+func newMeter(p analysis.Probe, start time.Time) *meter {
+	newHistogram := func() *hdrhistogram.Histogram {
+		return hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3)
 	}
+	m := &meter{
+		probe: p, start: start, changed: start, errors: map[string]int64{},
+		from:     start.Add(seconds(p.DiscardSeconds)),
+		until:    start.Add(seconds(p.Seconds)),
+		intended: newHistogram(), sent: newHistogram(), lag: newHistogram(),
+	}
+	m.area = make([]float64, (m.until.Sub(m.from)+bucket-1)/bucket)
 	return m
 }
 
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
 func (m *meter) inside(t time.Time) bool { return !t.Before(m.from) && t.Before(m.until) }
 
-func (m *meter) arrive(intended time.Time) {
-	if m.inside(intended) {
-		m.mu.Lock()
-		m.arrivals++
-		m.mu.Unlock()
-	}
-}
-
-func (m *meter) drop(intended time.Time) {
-	if m.inside(intended) {
-		m.mu.Lock()
-		m.dropped++
-		m.mu.Unlock()
-	}
-}
-
-func (m *meter) complete(intended, sent, end time.Time, kind string) {
+// arrive counts an arrival, begun or dropped.
+func (m *meter) arrive(intended, now time.Time, dropped bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return // drained after the step: credited to none
-	}
 	if m.inside(intended) {
+		m.arrivals++
+		if dropped {
+			m.dropped++
+		}
+	}
+	if !dropped {
+		m.change(now, +1)
+	}
+}
+
+// begin records how late a request was sent.
+func (m *meter) begin(intended, sent time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed && m.inside(intended) {
 		record(m.lag, sent.Sub(intended))
 	}
-	if !m.inside(end) {
-		return
+}
+
+// end counts an answer; kind is that of its error, or "".
+func (m *meter) end(intended, sent, end time.Time, kind string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.change(end, -1)
+	if m.closed || !m.inside(end) {
+		return // drained after the step: credited to none
 	}
 	if kind != "" {
 		m.failed++
@@ -83,43 +95,36 @@ func (m *meter) complete(intended, sent, end time.Time, kind string) {
 	record(m.sent, end.Sub(sent))
 }
 
-func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in range by construction
-}
-
-func (m *meter) close() {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-}
-
-// sampleInFlight follows the number in flight during the window.
-func (m *meter) sampleInFlight(n *atomic.Int64) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(inFlightEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case now := <-tick.C:
-				if m.inside(now) {
-					m.mu.Lock()
-					m.inFlight = append(m.inFlight, float64(n.Load()))
-					m.mu.Unlock()
-				}
-			}
+// change integrates the number in flight up to now, then changes it.
+func (m *meter) change(now time.Time, by int64) {
+	from, until := m.changed, now
+	if from.Before(m.from) {
+		from = m.from
+	}
+	if until.After(m.until) {
+		until = m.until
+	}
+	for from.Before(until) {
+		i := from.Sub(m.from) / bucket
+		next := m.from.Add((i + 1) * bucket)
+		if next.After(until) {
+			next = until
 		}
-	}()
-	return func() { close(done); <-ended }
+		m.area[i] += float64(m.inFlight) * next.Sub(from).Seconds()
+		from = next
+	}
+	if now.After(m.changed) { // times are taken before the lock: they may come out of order
+		m.changed = now
+	}
+	m.inFlight += by
 }
 
-// step is what was measured.
-func (m *meter) step() analysis.Step {
+// close ends the count and gives what was measured.
+func (m *meter) close() analysis.Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.change(m.until, 0)
+	m.closed = true
 	s := analysis.Step{
 		Phase: m.probe.Phase, OfferedRPS: m.probe.OfferedRPS,
 		Seconds:  m.probe.Seconds - m.probe.DiscardSeconds,
@@ -134,18 +139,29 @@ func (m *meter) step() analysis.Step {
 		s.SendP95Ms = ms(m.sent.ValueAtQuantile(95))
 		s.MeanMs = m.intended.Mean() / 1000
 	}
-	s.InFlightMean, s.BacklogSlopeRPS = trend(m.inFlight, inFlightEvery.Seconds())
+	s.InFlightMean, s.BacklogSlopeRPS = m.backlog()
 	return s
 }
 
-func ms(µs int64) float64 { return float64(µs) / 1000 }
-
-// trend is the mean of equally spaced values and their least-squares slope a second.
-func trend(values []float64, every float64) (mean, slope float64) {
-	n := float64(len(values))
-	if n == 0 {
-		return 0, 0
+// backlog is the mean number in flight over the window, and its slope a second
+// by least squares over the whole buckets.
+func (m *meter) backlog() (mean, slope float64) {
+	window := m.until.Sub(m.from)
+	for _, a := range m.area {
+		mean += a / window.Seconds()
 	}
+	whole := m.area[:window/bucket]
+	levels := make([]float64, len(whole))
+	for i, a := range whole {
+		levels[i] = a / bucket.Seconds()
+	}
+	return mean, trend(levels, bucket.Seconds())
+}
+
+// trend is the least-squares slope a second of values spaced every seconds.
+func trend(values []float64, every float64) float64 {
+	n := float64(len(values))
+	mean := 0.0
 	for _, v := range values {
 		mean += v / n
 	}
@@ -156,7 +172,13 @@ func trend(values []float64, every float64) (mean, slope float64) {
 		xx += x * x
 	}
 	if xx == 0 {
-		return mean, 0
+		return 0
 	}
-	return mean, xy / xx
+	return xy / xx
 }
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in range by construction
+}
+
+func ms(µs int64) float64 { return float64(µs) / 1000 }

@@ -6,18 +6,47 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"lab/loadtest/analysis"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+// request is an endpoint, rendered.
+type request struct {
+	name  string
+	raw   []byte
+	ask   http.Request // what ReadResponse needs to know
+	again bool         // may be sent twice: RFC 9110, 9.2.2
+	upTo  float64      // cumulative weight
+}
+
+func newRequest(u *url.URL, endpoint analysis.Endpoint) request {
+	method := endpoint.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	raw := method + " " + strings.TrimSuffix(u.Path, "/") + endpoint.Path + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: lab\r\n"
+	if endpoint.Body != "" {
+		raw += "Content-Type: application/json\r\n"
+	}
+	if endpoint.Body != "" || method == http.MethodPost || method == http.MethodPut {
+		raw += "Content-Length: " + strconv.Itoa(len(endpoint.Body)) + "\r\n"
+	}
+	return request{
+		name: endpoint.Name, raw: []byte(raw + "\r\n" + endpoint.Body),
+		ask: http.Request{Method: method}, again: method == http.MethodGet || method == http.MethodHead,
+	}
+}
 
 // job is one arrival.
 type job struct {
-	request  request
+	request  *request
 	intended time.Time
 	meter    *meter
 	pending  *sync.WaitGroup
@@ -34,86 +63,87 @@ type worker struct {
 func (w *worker) serve() {
 	for j := range w.jobs {
 		sent := time.Now()
+		j.meter.begin(j.intended, sent)
 		kind := w.do(j.request)
-		j.meter.complete(j.intended, sent, time.Now(), kind)
-		w.engine.inFlight.Add(-1)
-		w.engine.mu.Lock()
-		w.engine.idle = append(w.engine.idle, w)
-		w.engine.mu.Unlock()
+		j.meter.end(j.intended, sent, time.Now(), kind)
+		w.engine.rest(w)
 		j.pending.Done()
 	}
+	w.close()
 }
 
 // do sends a request and reads the whole answer. It returns the kind of the
 // error, or "".
-func (w *worker) do(r request) string {
-	fresh := w.conn == nil
-	kind := w.try(r)
-	if kind == "reset" && !fresh {
-		kind = w.try(r) // the server may close an idle connection at any time; RFC 9112, 9.3.1
+func (w *worker) do(r *request) string {
+	deadline := time.Now().Add(w.engine.timeout)
+	reused := w.conn != nil
+	kind, answered := w.try(r, deadline)
+	if kind == "reset" && reused && !answered && r.again {
+		kind, _ = w.try(r, deadline) // a server may close an idle connection at any time: RFC 9112, 9.3.1
+	}
+	if kind != "" && !strings.HasPrefix(kind, "status-") {
+		w.close()
 	}
 	return kind
 }
 
-func (w *worker) try(r request) string {
-	deadline := time.Now().Add(w.engine.timeout)
+// try is one attempt; answered says that a byte of the answer came.
+func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool) {
 	if w.conn == nil {
-		conn, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", w.engine.target.Host)
+		conn, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", w.engine.address)
 		if err != nil {
-			return errorKind(err, "dial")
+			return errorKind(err, "dial"), false
 		}
-		w.conn, w.reader = conn, bufio.NewReaderSize(conn, 8<<10)
+		w.conn, w.reader = conn, bufio.NewReaderSize(conn, 4<<10)
 	}
-	_ = w.conn.SetDeadline(deadline)
+	_ = w.conn.SetDeadline(deadline) // fails on a closed connection only: so does the write
 	if _, err := w.conn.Write(r.raw); err != nil {
 		w.close()
-		return errorKind(err, "reset")
+		return errorKind(err, "reset"), false
 	}
-	method := http.MethodGet
-	if r.head {
-		method = http.MethodHead
-	}
-	response, err := http.ReadResponse(w.reader, &http.Request{Method: method})
-	if err != nil {
+	if _, err := w.reader.Peek(1); err != nil {
 		w.close()
-		return errorKind(err, "reset")
+		return errorKind(err, "reset"), false
+	}
+	response, err := http.ReadResponse(w.reader, &r.ask)
+	if err != nil {
+		return errorKind(err, "protocol"), true
 	}
 	_, err = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	if err != nil {
-		w.close()
-		return errorKind(err, "reset")
+		return errorKind(err, "protocol"), true
 	}
 	if response.Close {
 		w.close()
 	}
 	if response.StatusCode >= 400 {
-		return "status-" + itoa(response.StatusCode)
+		return "status-" + strconv.Itoa(response.StatusCode), true
 	}
-	return ""
+	return "", true
 }
 
 func (w *worker) close() {
 	if w.conn != nil {
-		_ = w.conn.Close()
+		_ = w.conn.Close() // nothing is lost with it
 		w.conn = nil
 	}
 }
 
-// errorKind sorts an error into the kinds that a step counts.
+// errorKind sorts an error into the kinds that a step counts: dns, timeout,
+// dial, reset (also a truncated answer), or what the caller was at.
 func errorKind(err error, otherwise string) string {
 	var dns *net.DNSError
+	var timeout net.Error
 	switch {
 	case errors.As(err, &dns):
 		return "dns"
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "timeout"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "dial"
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return "timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "reset"
 	}
 	return otherwise
 }

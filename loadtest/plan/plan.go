@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
+	"strings"
 
 	"lab/loadtest/analysis"
 )
@@ -22,7 +24,8 @@ type Plan struct {
 	Token     string            `json:"token"`     // bearer token of the samplers
 }
 
-// Host is a machine to watch.
+// Host is a machine to watch. Ratios are of CPUs and, where the host itself has
+// no memory limit, of MemoryMiB.
 type Host struct {
 	Name      string   `json:"name"`
 	Roles     []string `json:"roles"`
@@ -39,6 +42,9 @@ func Read(r io.Reader) (Plan, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
 		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return p, errors.New("read the plan: text after its end")
 	}
 	return p, p.Validate()
 }
@@ -62,5 +68,37 @@ func (p Plan) Validate() error {
 	if sc.MaxInFlight < 1 || sc.TimeoutMs <= 0 || len(sc.Endpoints) == 0 {
 		errs = append(errs, errors.New("plan: maxInFlight, timeoutMs and endpoints must be set"))
 	}
-	return errors.Join(errs...)
+	for i, endpoint := range sc.Endpoints {
+		if !strings.HasPrefix(endpoint.Path, "/") || strings.ContainsAny(endpoint.Path+endpoint.Method, " \r\n") {
+			errs = append(errs, fmt.Errorf("plan: scenario.endpoints[%d].path: %q: want /PATH[?QUERY] without spaces", i, endpoint.Path))
+		}
+		if endpoint.Weight < 0 {
+			errs = append(errs, fmt.Errorf("plan: scenario.endpoints[%d].weight: %g is negative", i, endpoint.Weight))
+		}
+	}
+	return errors.Join(append(errs, p.validateHosts()...)...)
+}
+
+func (p Plan) validateHosts() []error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, h := range p.Hosts {
+		if h.Name == "" || seen[h.Name] {
+			errs = append(errs, fmt.Errorf("plan: hosts[%d].name: %q is empty or twice there", i, h.Name))
+		}
+		seen[h.Name] = true
+		if _, _, err := net.SplitHostPort(h.Sampler); err != nil {
+			errs = append(errs, fmt.Errorf("plan: hosts[%d].sampler: %q: want HOST:PORT", i, h.Sampler))
+		}
+		if !(h.CPUs > 0) {
+			errs = append(errs, fmt.Errorf("plan: hosts[%d].cpus: %g: want what the host may use", i, h.CPUs))
+		}
+	}
+	if len(p.Hosts) > 0 && p.Token == "" {
+		errs = append(errs, errors.New("plan: token is empty"))
+	}
+	if p.Generator != "" && !seen[p.Generator] {
+		errs = append(errs, fmt.Errorf("plan: generator: %q is not one of the hosts", p.Generator))
+	}
+	return errs
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -29,26 +30,38 @@ func Handler(r Reader, token string) http.Handler {
 	return mux
 }
 
-// Fetch reads a host's counters and the offset of its clock against this one:
-// positive when it is ahead. Half the round trip is the offset's uncertainty.
-func Fetch(ctx context.Context, client *http.Client, address, token string) (c Counters, offset time.Duration, err error) {
+// Reading is a host's counters with the time they are of, on the clock of who
+// asked: the middle of the round trip.
+type Reading struct {
+	At          time.Time
+	RoundTrip   time.Duration // half of it is the uncertainty of At
+	ClockOffset time.Duration // of the host's wall clock: positive when it is ahead
+	Counters    Counters
+}
+
+// Fetch reads a host's counters.
+func Fetch(ctx context.Context, client *http.Client, address, token string) (Reading, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/sample", nil)
 	if err != nil {
-		return c, 0, err
+		return Reading{}, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	before := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
-		return c, 0, err
+		return Reading{}, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return c, 0, fmt.Errorf("sampler at %s: %s", address, resp.Status)
+		return Reading{}, fmt.Errorf("sampler at %s: %s", address, resp.Status)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&c); err != nil {
-		return c, 0, fmt.Errorf("sampler at %s: %w", address, err)
+	r := Reading{}
+	if err := json.NewDecoder(resp.Body).Decode(&r.Counters); err != nil {
+		return r, fmt.Errorf("sampler at %s: %w", address, err)
 	}
-	middle := before.Add(time.Since(before) / 2)
-	return c, time.Unix(0, c.UnixNano).Sub(middle), nil
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is kept
+	r.RoundTrip = time.Since(before)
+	r.At = before.Add(r.RoundTrip / 2)
+	r.ClockOffset = time.Unix(0, r.Counters.UnixNano).Sub(r.At)
+	return r, nil
 }

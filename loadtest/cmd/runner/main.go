@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +25,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{Use: "runner", Short: "Generate load and measure it", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(newRunCommand(), newSampleCommand())
+	root.AddCommand(newRunCommand(), newSampleCommand(), newVersionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "runner:", err)
 		os.Exit(1)
@@ -46,16 +48,22 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return run(cmd.Context(), p, out, os.Stderr)
+			log, err := os.Create(beside(out, ".log"))
+			if err != nil {
+				return fmt.Errorf("open the log: %w", err)
+			}
+			defer log.Close()
+			return run(cmd.Context(), p, out, io.MultiWriter(log, os.Stderr))
 		},
 	}
 	cmd.Flags().StringVar(&planFile, "plan", "plan.json", "the plan, JSON")
-	cmd.Flags().StringVar(&out, "out", "result.json", "the result; it appears when the run is over")
+	cmd.Flags().StringVar(&out, "out", "result.json", "the result; it appears when the run is over, the log and a partial result beside it before")
 	return cmd
 }
 
 func newSampleCommand() *cobra.Command {
 	var listen, tokenFile string
+	var reader sample.Reader
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "Serve this host's counters to the load generator",
@@ -69,7 +77,7 @@ func newSampleCommand() *cobra.Command {
 				return fmt.Errorf("%s is empty: it must hold the token", tokenFile)
 			}
 			server := &http.Server{
-				Addr: listen, Handler: sample.Handler(sample.Reader{Root: "/"}, strings.TrimSpace(string(token))),
+				Addr: listen, Handler: sample.Handler(reader, strings.TrimSpace(string(token))),
 				ReadHeaderTimeout: 5 * time.Second,
 			}
 			go func() {
@@ -83,6 +91,29 @@ func newSampleCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", ":9107", "address and port")
+	cmd.Flags().StringVar(&reader.Cgroup, "cgroup", "", "folder of the host's own cgroup tree (default sys/fs/cgroup)")
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "file with the bearer token")
 	return cmd
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the runner's module, Go version and revision",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				return errors.New("the binary has no build information")
+			}
+			revision := "unknown"
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					revision = s.Value
+				}
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "runner %s %s revision %s\n", info.Main.Version, info.GoVersion, revision)
+			return err
+		},
+	}
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"lab/loadtest/analysis"
@@ -15,8 +13,13 @@ import (
 )
 
 // run searches until the analysis is done and writes the result. Whatever ends
-// it, what was measured is written.
+// it (a target that is down, a host that can't be watched, a signal), what was
+// measured is written with the reason; an error means that nothing was.
 func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
+	finished, err := prepare(out, p.RunID, log)
+	if err != nil || finished {
+		return err
+	}
 	result := analysis.Result{
 		Version: 1, RunID: p.RunID, Engine: "builtin", Target: p.Target, Scenario: p.Scenario,
 		Started: time.Now().UTC().Format(time.RFC3339),
@@ -25,69 +28,89 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Check(); err != nil {
-		fmt.Fprintf(log, "the target %s does not answer: %v\n", p.Target, err)
-		return write(out, result) // no step: the analysis says target-down
+	defer e.Close()
+	if check, err := e.Check(); err != nil {
+		if check.Completed == 0 {
+			result.Steps = []analysis.Step{rounded(check)} // the analysis says target-down
+		}
+		result.Aborted = fmt.Sprintf("before any load, %s did not answer: %s", p.Target, oneLine(err))
+	} else {
+		result.Aborted = search(ctx, p, e, &result, beside(out, ".partial.json"), log)
 	}
+	if result.Aborted != "" {
+		fmt.Fprintln(log, "aborted:", result.Aborted)
+	}
+	return finish(out, result)
+}
+
+// search walks the steps into the result, and writes it after each. It returns
+// why it ended early, or "".
+func search(ctx context.Context, p plan.Plan, e *engine.Engine, result *analysis.Result, partial string, log io.Writer) (aborted string) {
 	w, err := newWatcher(ctx, p)
 	if err != nil {
-		return err
+		return oneLine(err)
 	}
 	defer w.stop()
 	for {
 		probe, done := analysis.Next(p.Scenario, result.Steps)
 		if done {
-			break
+			fmt.Fprintln(log, w.cost())
+			return ""
 		}
+		begun := w.mark()
 		start := time.Now()
 		step := e.Step(ctx, probe)
 		if ctx.Err() != nil {
-			result.Aborted = "the runner was told to stop"
-			break
+			return "the runner was told to stop"
 		}
-		from := start.Add(seconds(probe.DiscardSeconds))
-		step.Hosts, step.Generator = w.between(from, start.Add(seconds(probe.Seconds)))
-		result.Steps = append(result.Steps, step)
+		step.Hosts, step.Generator = w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun)
+		result.Steps = append(result.Steps, rounded(step))
 		result.LoadSeconds += probe.Seconds
 		fmt.Fprintln(log, progress(step))
-		if err := write(out+".partial", result); err != nil {
-			return err
+		if err := write(partial, *result); err != nil {
+			return oneLine(err)
 		}
 	}
-	if err := write(out, result); err != nil {
-		return err
-	}
-	_ = os.Remove(out + ".partial") // the result holds all of it
-	return nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// progress is the line that a user reads while the load runs.
-func progress(s analysis.Step) string {
-	hottest := analysis.HostUse{Host: "no host", CPURatio: 0}
-	for _, h := range s.Hosts {
-		if h.CPURatio > hottest.CPURatio {
-			hottest = h
+// oneLine is an error, also a joined one, as a reason within a sentence.
+func oneLine(err error) string {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return err.Error()
+	}
+	text := ""
+	for i, e := range joined.Unwrap() {
+		if i > 0 {
+			text += "; "
 		}
+		text += e.Error()
 	}
-	sign := "ok"
-	if ok, reason := analysis.Sustained(s); !ok {
-		sign = reason
-	}
-	return fmt.Sprintf("%-7s offered %6.1f/s  completed %6.1f/s  p95 %7.1f ms  hottest %s CPU %.0f%%  %s",
-		s.Phase, s.OfferedRPS, s.CompletedRPS(), s.P95Ms, hottest.Host, 100*hottest.CPURatio, sign)
+	return text
 }
 
-// write replaces the file at once: a reader sees the old or the new one.
-func write(path string, result analysis.Result) error {
-	raw, err := json.Marshal(result)
-	if err != nil {
-		return err
+// progress is the line that a user reads while the load runs.
+func progress(s analysis.Step) string {
+	hottest, hosts := analysis.HostUse{}, 0
+	for _, h := range s.Hosts {
+		if h.Samples > 0 && (hosts == 0 || h.CPURatio > hottest.CPURatio) {
+			hottest = h
+		}
+		hosts += min(h.Samples, 1)
 	}
-	tmp := filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
-	if err := os.WriteFile(tmp, raw, 0o644); err != nil {
-		return fmt.Errorf("write the result: %w", err)
+	text := fmt.Sprintf("step %s %g req/s: completed %.1f, ", s.Phase, s.OfferedRPS, s.CompletedRPS())
+	if s.Completed > 0 {
+		text += fmt.Sprintf("p95 %.1f ms, ", s.P95Ms)
 	}
-	return os.Rename(tmp, path)
+	if hosts > 0 {
+		text += fmt.Sprintf("hottest %s CPU %.0f%%", hottest.Host, 100*hottest.CPURatio)
+	} else {
+		text += "no host sampled"
+	}
+	if ok, reason := analysis.Sustained(s); !ok {
+		text += " (not sustained: " + reason + ")"
+	}
+	return text
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"lab/loadtest/analysis"
@@ -12,11 +16,11 @@ import (
 	"lab/loadtest/sample"
 )
 
-// reading is one host's counters with the time, on this clock, they are of.
-type reading struct {
-	at       time.Time
-	counters sample.Counters
-}
+const (
+	sampleEvery   = time.Second
+	sampleTimeout = 3 * time.Second  // a host that is out of CPU answers late
+	firstTimeout  = 10 * time.Second // for the samplers to come up
+)
 
 // watcher reads every host each second.
 type watcher struct {
@@ -26,19 +30,22 @@ type watcher struct {
 	done   sync.WaitGroup
 
 	mu       sync.Mutex
-	readings map[string][]reading
+	readings map[string][]sample.Reading // since the step before the last began
+	first    map[string]sample.Reading
+	gaps     map[string]int // readings that failed
 }
 
-// newWatcher starts watching; a host that does not answer at the start is an
-// error, since a wall there could not be seen.
+// newWatcher starts watching. A host that does not answer at the start is an
+// error: a wall there could not be seen.
 func newWatcher(ctx context.Context, p plan.Plan) (*watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{
-		plan: p, cancel: cancel, readings: map[string][]reading{},
-		client: &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
+		plan: p, cancel: cancel,
+		readings: map[string][]sample.Reading{}, first: map[string]sample.Reading{}, gaps: map[string]int{},
+		client: &http.Client{Timeout: sampleTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
 	}
 	for _, h := range p.Hosts {
-		if err := w.read(ctx, h); err != nil {
+		if err := w.readFirst(ctx, h); err != nil {
 			cancel()
 			return nil, fmt.Errorf("sample %s: %w", h.Name, err)
 		}
@@ -53,56 +60,139 @@ func newWatcher(ctx context.Context, p plan.Plan) (*watcher, error) {
 func (w *watcher) stop() {
 	w.cancel()
 	w.done.Wait()
+	w.client.CloseIdleConnections()
+}
+
+func (w *watcher) readFirst(ctx context.Context, h plan.Host) error {
+	for deadline := time.Now().Add(firstTimeout); ; {
+		err := w.read(ctx, h)
+		if err == nil || time.Now().After(deadline) || strings.Contains(err.Error(), "401") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(firstTimeout / 50):
+		}
+	}
 }
 
 func (w *watcher) follow(ctx context.Context, h plan.Host) {
 	defer w.done.Done()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = w.read(ctx, h) // a gap: the step's use spans its neighbours
+			if err := w.read(ctx, h); err != nil && ctx.Err() == nil {
+				w.mu.Lock()
+				w.gaps[h.Name]++ // the counters are cumulative: a gap loses detail only
+				w.mu.Unlock()
+			}
 		}
 	}
 }
 
 func (w *watcher) read(ctx context.Context, h plan.Host) error {
-	c, offset, err := sample.Fetch(ctx, w.client, h.Sampler, w.plan.Token)
+	r, err := sample.Fetch(ctx, w.client, h.Sampler, w.plan.Token)
 	if err != nil {
 		return err
 	}
-	at := time.Unix(0, c.UnixNano).Add(-offset)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readings[h.Name] = append(w.readings[h.Name], reading{at, c})
+	if _, ok := w.first[h.Name]; !ok {
+		w.first[h.Name] = r
+	}
+	w.readings[h.Name] = append(w.readings[h.Name], r)
 	return nil
 }
 
-// between is every host's use from the first to the last reading in the window.
-func (w *watcher) between(from, until time.Time) (hosts []analysis.HostUse, generator analysis.HostUse) {
+// mark is what a step begins with: every host's last reading, before which
+// nothing is needed any more, and the CPU seconds of this process.
+type mark struct {
+	readings map[string]sample.Reading
+	at       time.Time
+	self     float64
+}
+
+func (w *watcher) mark() mark {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	m := mark{map[string]sample.Reading{}, time.Now(), processCPUSeconds()}
+	for name, readings := range w.readings {
+		last := readings[len(readings)-1]
+		m.readings[name] = last
+		w.readings[name] = []sample.Reading{last}
+	}
+	return m
+}
+
+// between is every host's use from the first to the last reading in the window,
+// with the overflows and kills since the step began: they must not get lost
+// between two windows.
+func (w *watcher) between(from, until time.Time, begun mark) (hosts []analysis.HostUse, generator analysis.HostUse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	generator = analysis.HostUse{PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}
 	for _, h := range w.plan.Hosts {
-		var inside []reading
-		for _, r := range w.readings[h.Name] {
-			if !r.at.Before(from) && !r.at.After(until) {
-				inside = append(inside, r)
-			}
+		u := use(h, w.readings[h.Name], from, until)
+		if n := len(w.readings[h.Name]); n > 0 {
+			u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[h.Name].Counters, w.readings[h.Name][n-1].Counters)
 		}
-		u := analysis.HostUse{Host: h.Name, Roles: h.Roles, CPUs: h.CPUs, LinkMbps: h.LinkMbps, PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}
-		if n := len(inside); n >= 2 {
-			first, last := inside[0], inside[n-1]
-			u = sample.Use(h.Name, h.Roles, h.CPUs, h.LinkMbps, first.counters, last.counters)
-			u.Samples = n
-			u.CPUSeconds *= until.Sub(from).Seconds() / last.at.Sub(first.at).Seconds() // to the whole window
-		}
-		hosts = append(hosts, u)
 		if h.Name == w.plan.Generator {
+			// This process is part of its host: also a host without samples uses so much.
+			own := (processCPUSeconds() - begun.self) / time.Since(begun.at).Seconds()
+			u.CPURatio = max(u.CPURatio, own/h.CPUs)
+			u.CPUSeconds = max(u.CPUSeconds, own*until.Sub(from).Seconds())
 			generator = u
 		}
+		hosts = append(hosts, u)
 	}
 	return hosts, generator
+}
+
+// use is a host's use between the first and the last reading inside the window.
+func use(h plan.Host, readings []sample.Reading, from, until time.Time) analysis.HostUse {
+	var inside []sample.Reading
+	for _, r := range readings {
+		if !r.At.Before(from) && !r.At.After(until) {
+			inside = append(inside, r)
+		}
+	}
+	if len(inside) < 2 {
+		return sample.Unknown(h)
+	}
+	first, last := inside[0], inside[len(inside)-1]
+	u, ok := sample.Use(h, first.Counters, last.Counters)
+	if ok {
+		u.Samples = len(inside)
+		u.CPUSeconds *= until.Sub(from).Seconds() / sample.Elapsed(first.Counters, last.Counters) // to the whole window
+	}
+	return u
+}
+
+// cost is what watching cost each host, and how far its clock is off.
+func (w *watcher) cost() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := "samplers:"
+	for _, name := range slices.Sorted(maps.Keys(w.first)) {
+		first, last := w.first[name], w.readings[name][len(w.readings[name])-1]
+		seconds := max(sample.Elapsed(first.Counters, last.Counters), 1e-9)
+		text += fmt.Sprintf(" %s %.2f%% of a CPU, clock %+.1f ms, %d gaps;", name,
+			100*(last.Counters.SelfCPUSeconds-first.Counters.SelfCPUSeconds)/seconds,
+			float64(last.ClockOffset.Microseconds())/1000, w.gaps[name])
+	}
+	return strings.TrimSuffix(text, ";")
+}
+
+// processCPUSeconds is the CPU time of this process; 0 when the kernel has none.
+func processCPUSeconds() float64 {
+	var self syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil {
+		return 0
+	}
+	return float64(self.Utime.Nano()+self.Stime.Nano()) / 1e9
 }
