@@ -106,14 +106,18 @@ func (r Reader) Read() (Counters, error) {
 }
 
 // version is that of the cgroup tree that the host's own group is in, 0 when the
-// host is the whole machine. The kernel has no quota file in a root group. Where
-// both exist, the one with a cap counts.
+// host is the whole machine. Every v1 group has a quota file and only a root has
+// cgroup.sane_behavior; v2 roots have no cpu.max. Where a host has a group of its
+// own in both trees, the one with a cap counts.
 func (r Reader) version() int {
 	quota, limit := r.read(r.group("cpu/cpu.cfs_quota_us")), r.read(r.group("cpu.max"))
+	if r.exists(r.group("cpu/cgroup.sane_behavior")) {
+		quota = ""
+	}
 	switch {
 	case quota == "" && limit == "":
 		return 0
-	case quota == "" || (limit != "" && capV2(limit) > 0 && capV1(quota, "100000") == 0):
+	case quota == "" || (capV2(limit) > 0 && capV1(quota, "100000") == 0):
 		return 2
 	}
 	return 1

@@ -84,7 +84,7 @@ func write(file string, r analysis.Result) error {
 	return os.Rename(f.Name(), file)
 }
 
-// rounded keeps the result small: five significant digits are more than any
+// rounded keeps the result small: four significant digits are more than any
 // figure here is good for. Rates and lengths, which the search set, stay.
 func rounded(s analysis.Step) analysis.Step {
 	for _, v := range []*float64{&s.P50Ms, &s.P95Ms, &s.P99Ms, &s.SendP95Ms, &s.SchedLagP50Ms, &s.MeanMs, &s.InFlightMean, &s.BacklogSlopeRPS} {
@@ -108,6 +108,6 @@ func round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
-	unit := math.Pow(10, 4-math.Floor(math.Log10(math.Abs(v))))
+	unit := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
 	return math.Round(v*unit) / unit
 }

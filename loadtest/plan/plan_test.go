@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+)
+
+const valid = `{"runId": "r1", "target": "http://10.77.0.14:80", "generator": "loadgen", "token": "t",
+ "scenario": {"kind": "search", "floorRps": 10, "capRps": 600, "probeSeconds": 10, "probeDiscard": 3,
+  "stepSeconds": 15, "stepDiscard": 4, "maxInFlight": 1000, "timeoutMs": 10000, "sloP95Ms": 500, "sloErrorRatio": 0.01,
+  "seed": 1, "endpoints": [{"name": "work", "method": "GET", "path": "/work?ms=5", "weight": 1}]},
+ "hosts": [{"name": "loadgen", "roles": ["loadgen"], "sampler": "10.77.0.15:9107", "cpus": 1, "memoryMiB": 512, "linkMbps": 0}]}`
+
+func TestRead(t *testing.T) {
+	for _, row := range []struct{ name, old, new, want string }{
+		{"valid", "", "", ""},
+		{"an unknown key", `"runId"`, `"colour": 1, "runId"`, "unknown field"},
+		{"text after the end", `"linkMbps": 0}]}`, `"linkMbps": 0}]} {}`, "text after its end"},
+		{"no run id", `"r1"`, `""`, "runId is empty"},
+		{"a target without a scheme", "http://10.77.0.14:80", "10.77.0.14", "target"},
+		{"https", "http://", "https://", "want http://"},
+		{"a cap below the floor", `"capRps": 600`, `"capRps": 5`, "floor 10 and cap 5"},
+		{"a step all discarded", `"stepDiscard": 4`, `"stepDiscard": 15`, "longer than its discard"},
+		{"no in-flight cap", `"maxInFlight": 1000`, `"maxInFlight": 0`, "maxInFlight"},
+		{"a path that would split the request", "/work?ms=5", "/work ms", "endpoints[0].path"},
+		{"a negative weight", `"weight": 1`, `"weight": -1`, "endpoints[0].weight"},
+		{"a sampler without a port", "10.77.0.15:9107", "10.77.0.15", "hosts[0].sampler"},
+		{"a host without CPUs", `"cpus": 1`, `"cpus": 0`, "hosts[0].cpus"},
+		{"no token", `"token": "t"`, `"token": ""`, "token is empty"},
+		{"an unknown generator", `"generator": "loadgen"`, `"generator": "x"`, `"x" is not one of the hosts`},
+	} {
+		_, err := Read(strings.NewReader(strings.Replace(valid, row.old, row.new, 1)))
+		switch {
+		case row.want == "" && err != nil:
+			t.Errorf("%s: %v", row.name, err)
+		case row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+	}
+}
+
+func TestReadReportsAllProblemsAtOnce(t *testing.T) {
+	_, err := Read(strings.NewReader(`{"target": "nowhere"}`))
+	if err == nil || strings.Count(err.Error(), "\n") < 3 {
+		t.Errorf("want several problems, got %v", err)
+	}
+}
