@@ -48,7 +48,7 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := os.Create(beside(out, ".log"))
+			log, err := os.OpenFile(beside(out, ".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 			if err != nil {
 				return fmt.Errorf("open the log: %w", err)
 			}
