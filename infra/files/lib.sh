@@ -5,6 +5,7 @@ set -Eeuo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 umask 022
 lab_script=${lab_script:?}
+cd / # which other users may read
 
 log() { echo "$(hostname): $*" >&2; }
 
@@ -83,7 +84,7 @@ wait_for() {
   shift 2
   until out=$("$@" 2>&1); do
     if [ "$SECONDS" -ge "$deadline" ]; then
-      log "$lab_script: $what is not ready: ${out: -500}"
+      log "$lab_script: $what is not ready: $(tail -c 500 <<<"$out")"
       return 1
     fi
     sleep 0.3

@@ -11,12 +11,13 @@ if [ ! -e "$dir/postgresql.conf" ] || [ ! -e "/var/lib/postgresql/$version/main/
   pg_dropcluster "$version" main 2>/dev/null || true # what a cut run left
   pg_createcluster "$version" main >/dev/null
 fi
+grep -q "^include_dir *= *'conf.d'" "$dir/postgresql.conf" || echo "include_dir = 'conf.d'" >>"$dir/postgresql.conf"
 write_if_changed "$dir/conf.d/lab.conf" 644 postgres:postgres "${settings:?}"
 write_if_changed "$dir/pg_hba.conf" 640 postgres:postgres "local all postgres peer
 host ${database:?} ${user:?} ${subnet:?} scram-sha-256"
 start_again postgresql@.service
 systemctl enable --quiet postgresql
-run_unit "postgresql@$version-main" "$dir/conf.d/lab.conf" "$dir/pg_hba.conf"
+run_unit "postgresql@$version-main" "$dir/postgresql.conf" "$dir/conf.d/lab.conf" "$dir/pg_hba.conf"
 
 admin() { runuser -u postgres -- psql -v ON_ERROR_STOP=1 -qtA "$@"; }
 wait_for 120 "the server" admin -c 'SELECT 1'
