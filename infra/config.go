@@ -174,7 +174,7 @@ func (n NetworkConfig) check(k *checker) {
 func (h HostConfig) check(k *checker, path string) {
 	k.add(nameRule.MatchString(h.Name), path+".name", h.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
 	k.oneOf(path+".kind", h.Kind, kinds)
-	k.add(len(h.Roles) > 0, path+".roles", "", "is empty", "give it one or more of "+strings.Join(roles, ", "))
+	k.add(len(h.Roles) > 0, path+".roles", h.Roles, "is empty", "give it one or more of "+strings.Join(roles, ", "))
 	for i, r := range h.Roles {
 		at := fmt.Sprintf("%s.roles[%d]", path, i)
 		k.oneOf(at, r, roles)
@@ -188,7 +188,10 @@ func (h HostConfig) check(k *checker, path string) {
 		k.add(h.MemoryMiB >= 128, path+".memoryMiB", h.MemoryMiB, "is below 128 (systemd with one service)", "raise it")
 	}
 	k.add(h.LinkMbps >= 0, path+".linkMbps", h.LinkMbps, "is below 0", "write the link's speed, or 0 when it is unknown,")
-	if h.Kind == KindNspawn {
+	switch {
+	case !slices.Contains(kinds, h.Kind):
+		return // what else it wants is not known
+	case h.Kind == KindNspawn:
 		k.add(h.Address == "", path+".address", h.Address, "is given, but an nspawn host gets its own", "remove it")
 		k.add(h.Arch == "", path+".arch", h.Arch, "is given, but an nspawn host has this computer's", "remove it")
 		return
@@ -213,7 +216,8 @@ func (c Config) checkTogether(k *checker) {
 		} else {
 			addresses[h.Address] = i
 		}
-		k.add(h.Kind == c.Kind(), hostPath(i)+".kind", h.Kind, "differs from the kind of "+hostPath(0), "give all hosts of a stack one kind")
+		known := slices.Contains(kinds, h.Kind) && slices.Contains(kinds, c.Kind())
+		k.add(h.Kind == c.Kind() || !known, hostPath(i)+".kind", h.Kind, "differs from the kind of "+hostPath(0), "give all hosts of a stack one kind")
 	}
 }
 
@@ -221,8 +225,10 @@ func (c Config) checkTogether(k *checker) {
 func (c Config) checkRoles(k *checker) {
 	holders := map[string]int{}
 	for _, h := range c.Hosts {
-		for _, r := range h.Roles {
-			holders[r]++
+		for _, r := range roles {
+			if slices.Contains(h.Roles, r) {
+				holders[r]++
+			}
 		}
 	}
 	single := []string{RoleDatabase, RoleCache, RoleEdge, RoleLoadgen}
