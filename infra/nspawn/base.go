@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,60 +33,75 @@ func BuildBase(ctx context.Context, stateDir string, log io.Writer) (string, err
 		return "", err
 	}
 	packages := strings.Join(basePackages, ",")
-	sum := sha256.Sum256([]byte(strings.Join(append(sources, suite, packages, baseScript), "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(append(slices.Clone(sources), suite, packages, baseScript), "\n")))
 	digest := fmt.Sprintf("%x", sum[:8])
 	dir := baseDir(stateDir, digest)
-	unlock, err := lock(filepath.Join(stateDir, "base", "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
 	if _, err := os.Stat(dir); err == nil {
 		return digest, nil
 	}
-	if _, err := exec.LookPath("mmdebstrap"); err != nil {
-		return "", fmt.Errorf("build the base tree: %w; run make setup", err)
+	held, err := lock(filepath.Join(stateDir, "base", "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer held.Close()
+	if _, err := os.Stat(dir); err == nil {
+		return digest, nil
+	}
+	if err := require("mmdebstrap"); err != nil {
+		return "", fmt.Errorf("build the base tree: %w", err)
 	}
 	building := dir + ".building"
-	if err := os.RemoveAll(building); err != nil {
+	if err := removeTree(building); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(log, "base: building a %s tree with %d packages (once, one to three minutes)\n", suite, len(basePackages))
 	start := time.Now()
-	cmd := exec.CommandContext(ctx, "bash", "-c", baseScript, "base.sh", building, suite, packages)
-	cmd.Stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
-	var output strings.Builder
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build the base tree: %w\n%s", err, tail(output.String(), 20))
-	}
-	if err := os.Rename(building, dir); err != nil {
-		return "", err
+	if err := runBaseScript(ctx, held, dir+".log", strings.Join(sources, "\n")+"\n", building, dir, suite, packages); err != nil {
+		return "", fmt.Errorf("build the base tree: %w", err)
 	}
 	fmt.Fprintf(log, "base: built in %.0f s\n", time.Since(start).Seconds())
 	return digest, nil
 }
 
-func baseDir(stateDir, digest string) string { return filepath.Join(stateDir, "base", digest) }
-
-// lock takes an exclusive lock on path, waiting for other processes.
-func lock(path string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+// runBaseScript runs the script in a process group of its own, which holds the
+// lock: killed, we leave a build that ends by itself, and the next one waits for
+// it. It writes to a file, not to a pipe that breaks with us.
+func runBaseScript(ctx context.Context, held *os.File, logFile, stdin string, args ...string) error {
+	output, err := os.Create(logFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	defer output.Close()
+	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", baseScript, "base.sh"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.ExtraFiles = []*os.File{held}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, fileTail(logFile, 20))
 	}
-	return func() { f.Close() }, nil
+	return os.Remove(logFile)
 }
 
-// tail is the last n lines of text.
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+func baseDir(stateDir, digest string) string { return filepath.Join(stateDir, "base", digest) }
+
+// require says which package is missing before a half-done job says it worse.
+func require(programs ...string) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("local machines need root: run with sudo")
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return fmt.Errorf("%s is not on PATH; run make setup", p)
+		}
+	}
+	return nil
+}
+
+// fileTail is the last n lines of a file.
+func fileTail(path string, n int) string {
+	raw, _ := os.ReadFile(path)
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -32,6 +32,15 @@ func hostKeyFile(seed []byte) ([]byte, error) {
 	return pem.EncodeToMemory(block), nil
 }
 
+// publicKey is the key that the machine's sshd must show.
+func publicKey(spec MachineSpec) (ssh.PublicKey, error) {
+	seed, err := seedOf(spec.HostKeySeed)
+	if err != nil {
+		return nil, err
+	}
+	return ssh.NewPublicKey(ed25519.NewKeyFromSeed(seed).Public())
+}
+
 func seedOf(text string) ([]byte, error) {
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {

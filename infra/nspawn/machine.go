@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
-	"strings"
 	"syscall"
 	"time"
 
@@ -21,179 +19,169 @@ import (
 //go:embed files/boot.sh
 var bootScript string
 
-// bootTimeout bounds a machine's way from its start to an answer of its sshd.
-const bootTimeout = 120 * time.Second
+const (
+	// bootTimeout bounds a machine's way from its start to an answer of its sshd.
+	bootTimeout = 120 * time.Second
+	// answerTimeout is for a machine that runs: it may be busy at its cap.
+	answerTimeout = 30 * time.Second
+	// killTimeout is for the processes of a machine that was sent SIGKILL.
+	killTimeout = 20 * time.Second
+)
 
-// MachineUp makes the machine, or brings it to the spec: caps apply live, and a
-// machine that is dead starts again on the disk it had.
+// machine is what Up and Down work with.
+type machine struct {
+	spec  MachineSpec
+	dir   string
+	group cgroup
+	log   io.Writer
+}
+
+func newMachine(stateDir string, spec MachineSpec, log io.Writer) machine {
+	return machine{spec, machineDir(stateDir, spec.Network, spec.Name), newCgroup(spec.Network + "-" + spec.Name), log}
+}
+
+func (m machine) record() string { return filepath.Join(m.dir, recordFile) }
+func (m machine) root() string   { return filepath.Join(m.dir, "root") }
+
+// MachineUp makes the machine on the base tree with that digest, or brings it to
+// the spec: caps, keys and peers apply live, and a machine that is dead, or
+// whose sshd doesn't answer, starts again on the disk it had.
 func MachineUp(ctx context.Context, stateDir string, spec MachineSpec, base string, log io.Writer) error {
-	dir := machineDir(stateDir, spec.Network, spec.Name)
-	unlock, err := lock(dir + ".lock")
+	if err := require("systemd-nspawn", "nsenter"); err != nil {
+		return err
+	}
+	m := newMachine(stateDir, spec, log)
+	held, err := lock(m.dir + ".lock")
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.Close()
 	if err := claim(spec.Network, stateDir); err != nil {
 		return err
 	}
-	group := newCgroup(spec.Network + "-" + spec.Name)
-	path := filepath.Join(dir, "record.json")
-	if r, err := readRecord(path); err == nil && r.Process.alive() {
-		if err := group.limit(spec.CPUs, spec.MemoryMiB); err != nil {
-			return fmt.Errorf("machine %s: apply the caps: %w", spec.Name, err)
+	if !namespaceLives(spec.Network) {
+		return fmt.Errorf("machine %s: its network %s is not up; run lab network up first", spec.Name, spec.Network)
+	}
+	r, err := readRecord(m.record())
+	if err == nil && r.Process.alive() {
+		err := m.adopt(ctx, r)
+		if !errors.Is(err, errSilent) {
+			return wrap(spec.Name, err)
 		}
-		r.Incarnation = max(r.Incarnation, spec.Incarnation)
-		return errors.Join(writeIdentity(filepath.Join(dir, "root"), spec), r.write(path))
+		fmt.Fprintf(log, "machine %s: its sshd does not answer; starting it again\n", spec.Name)
 	}
-	if err := group.remove(20 * time.Second); err != nil { // of a run that was cut
-		return err
+	if r.Digest != "" {
+		base = r.Digest // its disk is an overlay on that tree and on no other
 	}
-	root, err := mountDisk(dir, baseDir(stateDir, base))
-	if err != nil {
-		return fmt.Errorf("machine %s: %w", spec.Name, err)
-	}
-	if err := writeIdentity(root, spec); err != nil {
-		return fmt.Errorf("machine %s: write its identity: %w", spec.Name, err)
-	}
-	if err := errors.Join(group.create(), group.limit(spec.CPUs, spec.MemoryMiB)); err != nil {
-		return fmt.Errorf("machine %s: make its cgroup: %w", spec.Name, err)
-	}
-	return boot(ctx, dir, root, spec, group, log)
+	return wrap(spec.Name, m.start(ctx, held, baseDir(stateDir, base), base))
 }
 
-// MachineDown ends the machine and removes its disk.
-func MachineDown(stateDir, network, name string) error {
-	dir := machineDir(stateDir, network, name)
-	unlock, err := lock(dir + ".lock")
+func wrap(name string, err error) error {
 	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := claim(network, stateDir); err != nil {
-		return err
-	}
-	if err := newCgroup(network + "-" + name).remove(20 * time.Second); err != nil {
 		return fmt.Errorf("machine %s: %w", name, err)
-	}
-	if err := unmount(filepath.Join(dir, "root")); err != nil {
-		return fmt.Errorf("machine %s: %w", name, err)
-	}
-	return errors.Join(os.RemoveAll(dir), os.Remove(dir+".lock"))
-}
-
-// mountDisk mounts the machine's disk: the base tree below, its own files above.
-func mountDisk(dir, base string) (root string, err error) {
-	root = filepath.Join(dir, "root")
-	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
-	for _, d := range []string{root, upper, work} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return "", err
-		}
-	}
-	if err := unmount(root); err != nil { // of a run that was cut, or with another base
-		return "", err
-	}
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", base, upper, work)
-	if err := syscall.Mount("overlay", root, "overlay", 0, options); err != nil {
-		return "", fmt.Errorf("mount its disk at %s: %w; the folder's filesystem must carry an overlay (ext4, xfs or btrfs do)", root, err)
-	}
-	return root, nil
-}
-
-func unmount(root string) error {
-	for {
-		err := syscall.Unmount(root, 0)
-		switch {
-		case err == nil:
-			continue
-		case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOENT):
-			return nil
-		case errors.Is(err, syscall.EBUSY):
-			return syscall.Unmount(root, syscall.MNT_DETACH)
-		default:
-			return fmt.Errorf("unmount %s: %w", root, err)
-		}
-	}
-}
-
-// writeIdentity writes what makes the base tree this machine.
-func writeIdentity(root string, spec MachineSpec) error {
-	seed, err := seedOf(spec.HostKeySeed)
-	if err != nil {
-		return err
-	}
-	key, err := hostKeyFile(seed)
-	if err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		path, content string
-		mode          os.FileMode
-	}{
-		{"etc/hostname", spec.Name + "\n", 0o644},
-		{"etc/hosts", hostsFile(spec), 0o644},
-		{"etc/systemd/network/10-host0.network", networkFile(spec), 0o644},
-		{"etc/ssh/ssh_host_ed25519_key", string(key), 0o600},
-		{"root/.ssh/authorized_keys", strings.TrimSpace(spec.AuthorizedKey) + "\n", 0o600},
-	} {
-		if err := writeFile(filepath.Join(root, f.path), []byte(f.content), f.mode); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-func hostsFile(spec MachineSpec) string {
-	lines := []string{"127.0.0.1 localhost"}
-	for name, address := range spec.Hosts {
-		lines = append(lines, address+" "+name)
+// adopt brings a running machine to the spec.
+func (m machine) adopt(ctx context.Context, r record) error {
+	if err := m.group.limit(m.spec.CPUs, m.spec.MemoryMiB); err != nil {
+		return fmt.Errorf("apply its caps: %w", err)
 	}
-	sort.Strings(lines[1:])
-	return strings.Join(lines, "\n") + "\n"
+	if err := writeIdentity(m.root(), m.spec); err != nil {
+		return fmt.Errorf("write its identity: %w", err)
+	}
+	if err := m.wait(ctx, r.Process, answerTimeout); err != nil {
+		return err
+	}
+	r.Incarnation = m.spec.Incarnation
+	return r.write(m.record())
 }
 
-func networkFile(spec MachineSpec) string {
-	return "[Match]\nName=host0\n\n[Network]\nAddress=" + spec.Address + "\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n"
-}
-
-// boot starts the machine and waits until its sshd answers with its own key.
-func boot(ctx context.Context, dir, root string, spec MachineSpec, group cgroup, log io.Writer) error {
-	console, err := os.Create(filepath.Join(dir, "console.log"))
+// start boots the machine, after whatever is left of it.
+func (m machine) start(ctx context.Context, held *os.File, baseDir, base string) error {
+	if err := m.group.remove(killTimeout); err != nil {
+		return err
+	}
+	if _, err := os.Stat(baseDir); err != nil {
+		return fmt.Errorf("the base tree %s of its disk is gone; run lab machine down %s %s, then up again on an empty disk", base, m.spec.Network, m.spec.Name)
+	}
+	root, err := mountDisk(m.dir, baseDir)
 	if err != nil {
 		return err
+	}
+	if err := writeIdentity(root, m.spec); err != nil {
+		return fmt.Errorf("write its identity: %w", err)
+	}
+	if err := m.group.create(); err != nil {
+		return fmt.Errorf("make its cgroup: %w", err)
+	}
+	if err := m.group.limit(m.spec.CPUs, m.spec.MemoryMiB); err != nil {
+		return fmt.Errorf("cap it: %w", err)
+	}
+	begin := time.Now()
+	p, err := m.boot(held, base)
+	if err == nil {
+		err = m.wait(ctx, p, bootTimeout)
+	}
+	if errors.Is(err, errSilent) || errors.Is(err, errEnded) {
+		return errors.Join(fmt.Errorf("%w; its console's last lines:\n%s", err, fileTail(m.console(), 10)), m.group.remove(killTimeout))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(m.log, "machine %s: booted in %.1f s\n", m.spec.Name, time.Since(begin).Seconds())
+	return m.group.limit(m.spec.CPUs, m.spec.MemoryMiB) // with cgroup v2, on the group that the boot made
+}
+
+func (m machine) console() string { return filepath.Join(m.dir, "console.log") }
+
+// boot starts systemd-nspawn in a session of its own, with none of our files but
+// the lock, which it holds until it is in its cgroups: from there on, killing
+// the cgroups ends it.
+func (m machine) boot(held *os.File, base string) (process, error) {
+	console, err := os.Create(m.console())
+	if err != nil {
+		return process{}, err
 	}
 	defer console.Close()
-	start := time.Now()
-	cmd := exec.Command("bash", append([]string{"-c", bootScript, "boot.sh", spec.Network, spec.Name, root, bridge}, group.folders()...)...)
+	args := []string{"-c", bootScript, "boot.sh", m.spec.Network, m.spec.Name, m.root(), bridge}
+	cmd := exec.Command("bash", append(args, m.group.folders()...)...)
 	cmd.Stdout, cmd.Stderr = console, console
+	cmd.ExtraFiles = []*os.File{held}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return err
+		return process{}, err
 	}
-	p, err := identify(cmd.Process.Pid)
+	p, err := identify(cmd.Process.Pid) // before it is waited for: a dead one is still there to be asked
+	go func() { _ = cmd.Wait() }()
 	if err != nil {
-		return err
+		return process{}, fmt.Errorf("%w: %w", errEnded, err)
 	}
-	if err := (record{spec.Incarnation, p, ""}).write(filepath.Join(dir, "record.json")); err != nil {
-		return err
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
-	defer cancel()
+	return p, record{m.spec.Incarnation, p, base}.write(m.record())
+}
+
+var (
+	errSilent = errors.New("no answer of its sshd")
+	errEnded  = errors.New("it ended while it booted")
+)
+
+// wait waits until the machine's sshd answers with the machine's key.
+func (m machine) wait(ctx context.Context, p process, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
 	for {
-		err := answers(spec)
-		if err == nil {
-			fmt.Fprintf(log, "machine %s: up in %.1f s\n", spec.Name, time.Since(start).Seconds())
+		err := answers(m.spec)
+		switch {
+		case err == nil:
 			return nil
+		case !p.alive():
+			return errEnded
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w after %s: %w", errSilent, timeout, err)
 		}
 		select {
-		case <-exited:
-			text, _ := os.ReadFile(console.Name())
-			return fmt.Errorf("machine %s ended while it booted:\n%s", spec.Name, tail(string(text), 10))
 		case <-ctx.Done():
-			text, _ := os.ReadFile(console.Name())
-			return fmt.Errorf("machine %s: no answer of its sshd after %s: %w\n%s", spec.Name, bootTimeout, err, tail(string(text), 10))
+			return ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -201,27 +189,18 @@ func boot(ctx context.Context, dir, root string, spec MachineSpec, group cgroup,
 
 // answers checks that the machine's sshd answers with the machine's key.
 func answers(spec MachineSpec) error {
-	seed, err := seedOf(spec.HostKeySeed)
+	want, err := publicKey(spec)
 	if err != nil {
 		return err
 	}
-	line, err := HostKey(seed)
-	if err != nil {
-		return err
-	}
-	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil {
-		return err
-	}
-	address, _, _ := strings.Cut(spec.Address, "/")
-	conn, err := dial(spec.Network, net.JoinHostPort(address, "22"), 2*time.Second)
+	conn, err := dial(spec.Network, net.JoinHostPort(spec.ip(), "22"), 2*time.Second)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	checked := false
-	_, _, _, err = ssh.NewClientConn(conn, address, &ssh.ClientConfig{User: "root", HostKeyCallback: func(host string, a net.Addr, key ssh.PublicKey) error {
+	_, _, _, err = ssh.NewClientConn(conn, spec.ip(), &ssh.ClientConfig{User: "root", HostKeyCallback: func(host string, a net.Addr, key ssh.PublicKey) error {
 		err := ssh.FixedHostKey(want)(host, a, key)
 		checked = err == nil
 		return err
@@ -230,4 +209,34 @@ func answers(spec MachineSpec) error {
 		return nil // no login was offered: the key is all that is asked here
 	}
 	return err
+}
+
+// MachineDown ends the machine and removes its disk. It works on what is left of
+// one, and on nothing.
+func MachineDown(stateDir, network, name string) error {
+	m := newMachine(stateDir, MachineSpec{Network: network, Name: name}, io.Discard)
+	held, err := lock(m.dir + ".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	other, err := foreignOwner(network, stateDir)
+	if err != nil {
+		return err
+	}
+	if other == "" { // else the machine of this name is theirs, and ours is long dead
+		if err := m.group.remove(killTimeout); err != nil {
+			return wrap(name, err)
+		}
+	}
+	if err := removeTree(m.dir); err != nil {
+		return wrap(name, err)
+	}
+	if err := os.Remove(m.dir + ".lock"); err != nil {
+		return wrap(name, err)
+	}
+	for dir := filepath.Dir(m.dir); dir != stateDir && os.Remove(dir) == nil; { // those that are empty now
+		dir = filepath.Dir(dir)
+	}
+	return nil
 }

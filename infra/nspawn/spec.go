@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // NetworkSpec declares a network: a namespace with a bridge, and the addresses
@@ -16,7 +21,7 @@ type NetworkSpec struct {
 	Subnet      string    `json:"subnet"`  // 10.77.0.0/24
 	Gateway     string    `json:"gateway"` // the bridge's address
 	Forwards    []Forward `json:"forwards"`
-	Incarnation int       `json:"incarnation"`
+	Incarnation int       `json:"incarnation"` // see NetworkIncarnation
 }
 
 // Forward leads a loopback address of this computer into the network.
@@ -35,70 +40,87 @@ type MachineSpec struct {
 	AuthorizedKey string            `json:"authorizedKey"` // of the operator, for root
 	HostKeySeed   string            `json:"hostKeySeed"`   // base64, 32 bytes
 	Hosts         map[string]string `json:"hosts"`         // name → address, for /etc/hosts
-	Incarnation   int               `json:"incarnation"`   // counts the starts of the machine
+	Incarnation   int               `json:"incarnation"`   // see Incarnation
 }
+
+// ip is the address without the length of its prefix.
+func (s MachineSpec) ip() string {
+	address, _, _ := strings.Cut(s.Address, "/")
+	return address
+}
+
+const (
+	minCPUs      = 0.05 // below, a machine takes minutes to boot
+	minMemoryMiB = 64   // systemd, sshd and one login
+)
 
 var nameRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
 
-// Validate reports everything wrong with the spec.
+// problems collects everything wrong with a spec.
+type problems struct{ errs []error }
+
+func (p *problems) check(ok bool, format string, args ...any) {
+	if !ok {
+		p.errs = append(p.errs, fmt.Errorf(format, args...))
+	}
+}
+
+func (p *problems) name(what, name string) {
+	p.check(nameRule.MatchString(name), "%s: %q is not made of a-z, 0-9 and -, from a letter on, 31 characters at most", what, name)
+}
+
+// Validate reports everything wrong with the spec, a line each.
 func (s NetworkSpec) Validate() error {
-	var errs []error
-	if !nameRule.MatchString(s.Name) {
-		errs = append(errs, fmt.Errorf("network name %q: want a-z, 0-9 and -, at most 31 characters", s.Name))
-	}
+	var p problems
+	p.name("network.name", s.Name)
 	subnet, err := netip.ParsePrefix(s.Subnet)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("network subnet: %w", err))
-	}
+	p.check(err == nil, "network.subnet: %q is no subnet such as 10.77.0.0/24", s.Subnet)
 	gateway, err := netip.ParseAddr(s.Gateway)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("network gateway: %w", err))
-	} else if !subnet.Contains(gateway) {
-		errs = append(errs, fmt.Errorf("network gateway %s is outside %s", gateway, subnet))
-	}
-	for _, f := range s.Forwards {
+	p.check(err == nil && subnet.Contains(gateway), "network.gateway: %q is no address in %q", s.Gateway, s.Subnet)
+	seen := map[string]bool{}
+	for i, f := range s.Forwards {
+		path := fmt.Sprintf("network.forwards[%d]", i)
 		listen, err := netip.ParseAddrPort(f.Listen)
-		if err != nil || !listen.Addr().IsLoopback() {
-			errs = append(errs, fmt.Errorf("forward %q: listen on an address of 127.0.0.0/8 with a port", f.Listen))
-		}
+		p.check(err == nil && listen.Addr().IsLoopback() && listen.Port() != 0, "%s.listen: %q is no address of 127.0.0.0/8 with a port", path, f.Listen)
+		p.check(!seen[f.Listen], "%s.listen: %s is there twice", path, f.Listen)
+		seen[f.Listen] = true
 		to, err := netip.ParseAddrPort(f.To)
-		if err != nil || !subnet.Contains(to.Addr()) {
-			errs = append(errs, fmt.Errorf("forward to %q: want an address of %s with a port", f.To, s.Subnet))
-		}
+		p.check(err == nil && subnet.Contains(to.Addr()) && to.Port() != 0, "%s.to: %q is no address in %q with a port", path, f.To, s.Subnet)
 	}
-	return errors.Join(errs...)
+	return errors.Join(p.errs...)
 }
 
-// Validate reports everything wrong with the spec.
+// Validate reports everything wrong with the spec, a line each.
 func (s MachineSpec) Validate() error {
-	var errs []error
-	for what, name := range map[string]string{"machine name": s.Name, "network": s.Network} {
-		if !nameRule.MatchString(name) {
-			errs = append(errs, fmt.Errorf("%s %q: want a-z, 0-9 and -, at most 31 characters", what, name))
-		}
+	var p problems
+	p.name("machine.name", s.Name)
+	p.name("machine.network", s.Network)
+	_, err := netip.ParsePrefix(s.Address)
+	p.check(err == nil, "machine.address: %q is no address with a prefix such as 10.77.0.11/24", s.Address)
+	p.check(s.CPUs >= minCPUs, "machine.cpus: %g is below %g", s.CPUs, minCPUs)
+	p.check(s.MemoryMiB >= minMemoryMiB, "machine.memoryMiB: %d is below %d", s.MemoryMiB, minMemoryMiB)
+	_, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(s.AuthorizedKey))
+	p.check(err == nil && len(rest) == 0, "machine.authorizedKey: %q is not one line of authorized_keys", s.AuthorizedKey)
+	_, err = seedOf(s.HostKeySeed)
+	p.check(err == nil, "machine.hostKeySeed: it is not 32 bytes in base64")
+	for _, host := range slices.Sorted(maps.Keys(s.Hosts)) {
+		p.name("machine.hosts", host)
+		_, err := netip.ParseAddr(s.Hosts[host])
+		p.check(err == nil, "machine.hosts.%s: %q is no address", host, s.Hosts[host])
 	}
-	if _, err := netip.ParsePrefix(s.Address); err != nil {
-		errs = append(errs, fmt.Errorf("machine %s: address: %w", s.Name, err))
-	}
-	if s.CPUs < 0.05 {
-		errs = append(errs, fmt.Errorf("machine %s: cpus %g is below 0.05", s.Name, s.CPUs))
-	}
-	if s.MemoryMiB < 64 {
-		errs = append(errs, fmt.Errorf("machine %s: memoryMiB %d is below 64", s.Name, s.MemoryMiB))
-	}
-	if _, err := seedOf(s.HostKeySeed); err != nil {
-		errs = append(errs, fmt.Errorf("machine %s: %w", s.Name, err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(p.errs...)
 }
 
-// Read decodes one JSON document strictly.
+// Read decodes one JSON document strictly and validates it.
 func Read[T interface{ Validate() error }](r io.Reader) (T, error) {
 	var spec T
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&spec); err != nil {
 		return spec, fmt.Errorf("read the spec from standard input: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return spec, fmt.Errorf("read the spec from standard input: there is more than one document")
 	}
 	return spec, spec.Validate()
 }

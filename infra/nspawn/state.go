@@ -21,19 +21,19 @@ type process struct {
 type record struct {
 	Incarnation int     `json:"incarnation"`
 	Process     process `json:"process"`
-	Digest      string  `json:"digest"` // of what needs a restart when it changes
+	Digest      string  `json:"digest"` // a machine: of its base tree; a network: its forwards
 }
 
 // Incarnation is the number with which a machine is to be declared: the recorded
 // one while it lives, the next one when it is dead, 1 when it never was. A dead
 // machine so becomes a changed input, and the next `pulumi up` starts it again.
 func Incarnation(stateDir, network, machine string) int {
-	return incarnation(filepath.Join(machineDir(stateDir, network, machine), "record.json"))
+	return incarnation(filepath.Join(machineDir(stateDir, network, machine), recordFile))
 }
 
 // NetworkIncarnation is the same for a network.
 func NetworkIncarnation(stateDir, network string) int {
-	return incarnation(filepath.Join(networkDir(stateDir, network), "record.json"))
+	return incarnation(filepath.Join(networkDir(stateDir, network), recordFile))
 }
 
 func incarnation(path string) int {
@@ -99,8 +99,14 @@ func identify(pid int) (process, error) {
 	if err != nil {
 		return process{}, err
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return process{pid, start, strings.TrimSpace(string(boot))}, err
+	boot, err := bootID()
+	return process{pid, start, boot}, err
+}
+
+// bootID is another one after each restart of the computer.
+func bootID() (string, error) {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(raw)), err
 }
 
 func (p process) alive() bool {
@@ -116,13 +122,22 @@ func startTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The command name may hold spaces and brackets; the fields follow its last bracket.
-	fields := strings.Fields(string(raw)[strings.LastIndexByte(string(raw), ')')+1:])
-	if len(fields) < 20 {
-		return "", fmt.Errorf("/proc/%d/stat: %d fields", pid, len(fields))
+	start, err := parseStartTime(string(raw))
+	if err != nil {
+		return "", fmt.Errorf("process %d: %w", pid, err)
 	}
-	if fields[0] == "Z" {
-		return "", fmt.Errorf("process %d is a zombie", pid)
+	return start, nil
+}
+
+// parseStartTime reads /proc/PID/stat (proc(5)).
+func parseStartTime(stat string) (string, error) {
+	// The command name may hold spaces and brackets; the fields follow its last bracket.
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return "", fmt.Errorf("its stat has %d fields", len(fields))
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return "", fmt.Errorf("it has ended")
 	}
 	return fields[19], nil
 }

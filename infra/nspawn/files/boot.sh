@@ -9,6 +9,7 @@ shift 4
 for folder in "$@"; do
   echo $$ >"$folder/cgroup.procs"
 done
+exec 3>&- # the lock on the machine: whoever kills the cgroups now ends this process
 
 # nsenter, not `ip netns exec`: that one remounts /sys and hides the cgroups.
 exec nsenter --net="/run/netns/$network" systemd-nspawn --quiet --boot --keep-unit --register=no --settings=no \
