@@ -403,6 +403,40 @@ func TestNetworkDownEndsMachinesThatNobodyRecorded(t *testing.T) {
 	}
 }
 
+// Where /run is a disk, a restart of the computer leaves the empty file of a
+// namespace, the owner's record and a process id that someone else has now.
+func TestNetworkUpAfterARestartOfTheComputer(t *testing.T) {
+	b := newBench(t)
+	other := filepath.Join(t.TempDir(), ".lab")
+	self, err := identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self.BootID = "the one before"
+	if err := os.MkdirAll(networkDir(other, testNetwork), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(owner{other, self.BootID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{namespacePath(testNetwork): nil, ownerFile(testNetwork): raw} {
+		if err := writeFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (record{1, self, "[]"}).write(filepath.Join(networkDir(b.stateDir, testNetwork), recordFile)); err != nil {
+		t.Fatal(err)
+	}
+	if b.network.Incarnation = NetworkIncarnation(b.stateDir, testNetwork); b.network.Incarnation != 2 {
+		t.Errorf("incarnation of the network after the restart: %d, want 2", b.network.Incarnation)
+	}
+	b.lab(b.network, "network", "up", b.stateDir)
+	if !namespaceLives(testNetwork) {
+		t.Error("there is no network namespace")
+	}
+}
+
 // leftovers lists what of the test's network is on the computer.
 func leftovers(stateDir string) (found []string) {
 	for _, pattern := range []string{namespacePath(testNetwork), ownerFile(testNetwork), "/sys/fs/cgroup/" + testNetwork + "*", "/sys/fs/cgroup/*/" + testNetwork + "*", filepath.Join(stateDir, "machines")} {
