@@ -14,7 +14,7 @@ up: setup toolchain ## bring the lab up on this machine, load-test it, print the
 	@echo
 	@.toolchain/bin/lab table results/$(STACK).jsonl
 	@echo
-	@echo 'More: export PATH="$$PWD/bin:$$PATH", then pulumi stack output result, pulumi preview, pulumi up, pulumi destroy.'
+	@echo 'More: bin/pulumi stack output · make preview · make table · make down · eval "$$(make -s env)" for pulumi itself'
 
 .PHONY: preview
 preview: toolchain ## show what up would change
@@ -30,17 +30,25 @@ table: ## print every row measured
 	@.toolchain/bin/lab table results/$(STACK).jsonl
 
 .PHONY: test
-test: setup toolchain lint ## every test, the real machines among them
+test: setup-test toolchain lint ## every test, the real machines among them
 	scripts/test.sh
 
 .PHONY: lint
 lint: ## gofmt, go vet, shellcheck
 	scripts/lint.sh
 
+.PHONY: env
+env: ## print the line that puts this lab's pulumi on PATH, for eval
+	@printf 'export PATH="%s/bin:%s/.toolchain/bin:$$PATH"\n' '$(CURDIR)' '$(CURDIR)'
+
 .PHONY: toolchain
 toolchain: ## pulumi and its plugins: from PATH, downloaded, or built
 	@scripts/toolchain.sh
 
 .PHONY: setup
-setup: ## the packages this machine lacks
+setup: ## the packages that a lab on this machine needs and lacks
 	@scripts/setup.sh
+
+.PHONY: setup-test
+setup-test:
+	@scripts/setup.sh test

@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# Installs what this machine lacks, from its own apt sources.
+# Installs what this machine lacks, from its own apt sources. With the argument
+# "test" also what only the tests need.
 set -euo pipefail
 
 declare -A needs=(
   [mmdebstrap]=mmdebstrap [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux
-  [shellcheck]=shellcheck [redis-server]=redis-server [curl]=curl [git]=git [sha256sum]=coreutils
+  [curl]=curl [git]=git [make]=make
 )
+if [ "${1:-}" = test ]; then
+  needs+=([shellcheck]=shellcheck [redis-server]=redis-server [nginx]=nginx [sshd]=openssh-server)
+fi
+PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for command in "${!needs[@]}"; do
   command -v "$command" >/dev/null || missing+=("${needs[$command]}")
 done
-compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+if [ "${1:-}" = test ] && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+  missing+=(postgresql)
+fi
 command -v go >/dev/null || {
   echo "setup: there is no go on PATH; install Go 1.26 or later from go.dev/dl" >&2
   exit 1

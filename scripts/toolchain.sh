@@ -7,47 +7,62 @@ cd "$(dirname "$0")/.."
 
 version=3.274.1
 bin=$PWD/.toolchain/bin
+home=$PWD/.toolchain/home # PULUMI_HOME where pulumi is built
 mkdir -p "$bin"
 
 say() { echo "toolchain: $*" >&2; }
 
-# build NAME PACKAGE [LDFLAGS]: from tools/pulumi; quick when nothing changed.
+# build LABEL FILE PACKAGE [LDFLAGS]: from tools/pulumi; quick when nothing changed.
 build() {
-  [ -e "$bin/$1" ] || say "building $1${3:+ (about 8 CPU minutes, once)}"
-  (cd tools/pulumi && go build -trimpath -ldflags "-s -w ${3:-}" -o "$bin/$1" "$2")
+  [ -e "$2" ] || say "building $1 …"
+  (cd tools/pulumi && go build -trimpath -ldflags "-s -w ${4:-}" -o "$2" "$3")
 }
 
-# ours drops what was built for this machine, where an own pulumi is to be used.
+# usable VERSION: is it at least 3.150 and below 4, as Pulumi.yaml asks?
+usable() {
+  local minor
+  [[ $1 =~ ^v?3\.([0-9]+)\. ]] || return 1
+  minor=${BASH_REMATCH[1]}
+  [ "$minor" -ge 150 ]
+}
+
+# from_path takes the operator's own pulumi, and drops what was built instead.
 from_path() {
-  local found
-  found=$(PATH=${PATH//$PWD\/bin:/} command -v pulumi) || return 1
-  [ "$found" != "$PWD/bin/pulumi" ] || return 1
-  case $("$found" version) in
-    v3.*) ;;
-    *)
-      say "$found is $("$found" version), not v3: it is left alone"
-      return 1
-      ;;
-  esac
-  say "using $found with the official plugins"
-  ln -sfn "$found" "$bin/pulumi"
-  rm -f "$bin"/pulumi-language-go "$bin"/pulumi-resource-*
+  local found has
+  while read -r found; do
+    case $found in "$PWD"/*) continue ;; esac
+    has=$("$found" version 2>/dev/null || true)
+    if ! usable "$has"; then
+      say "$found is ${has:-broken}, not 3.150 or later: it is left alone"
+      continue
+    fi
+    say "using $found ($has) with the official plugins"
+    rm -rf "$bin/pulumi-language-go" "$home" .toolchain/built
+    ln -sfn "$found" "$bin/pulumi" || exit 1
+    return 0
+  done < <(type -ap pulumi || true)
+  return 1
 }
 
 # release downloads the pinned release when its sha256 is in the repository.
 release() {
   local arch sum dir
-  arch=$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+  arch=$(uname -m)
+  arch=${arch//x86_64/x64}
+  arch=${arch//aarch64/arm64}
   sum=$(awk -v f="pulumi-v$version-linux-$arch.tar.gz" '$2 == f { print $1 }' tools/pulumi/release.sha256)
-  [ -n "$sum" ] || return 1
+  if [ -z "$sum" ]; then
+    say "no release for linux-$arch is pinned in tools/pulumi/release.sha256: building instead"
+    return 1
+  fi
   dir=$(mktemp -d)
   say "downloading pulumi v$version"
   if curl -fsSL --connect-timeout 5 --max-time 300 -o "$dir/p.tar.gz" \
     "https://github.com/pulumi/pulumi/releases/download/v$version/pulumi-v$version-linux-$arch.tar.gz" &&
     echo "$sum  $dir/p.tar.gz" | sha256sum --check --quiet &&
-    tar -xzf "$dir/p.tar.gz" -C "$dir"; then
-    install -m 755 "$dir"/pulumi/pulumi "$dir"/pulumi/pulumi-language-go "$bin/"
-    rm -rf "$dir"
+    tar -xzf "$dir/p.tar.gz" -C "$dir" &&
+    install -m 755 "$dir"/pulumi/pulumi "$dir"/pulumi/pulumi-language-go "$bin/"; then
+    rm -rf "$home" "$dir"
     return 0
   fi
   rm -rf "$dir"
@@ -55,24 +70,31 @@ release() {
   return 1
 }
 
-build_lab() { go build -trimpath -o "$bin/lab" ./cmd/lab; }
-
-build_lab
-if from_path; then
-  exit 0
-fi
-if [ ! -e "$bin/pulumi" ] || [ -L "$bin/pulumi" ]; then
-  rm -f "$bin/pulumi"
-  release || true
-fi
-if [ ! -e "$bin/pulumi-language-go" ] || [ -e .toolchain/built ]; then
-  start=$SECONDS
-  build pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi \
+# from_modules builds pulumi, its language host and the plugins.
+from_modules() {
+  local start=$SECONDS plugin name
+  touch .toolchain/built # first: what an interrupted build left is no release
+  build 'pulumi CLI (about 8 CPU minutes)' "$bin/pulumi" github.com/pulumi/pulumi/pkg/v3/cmd/pulumi \
     "-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v$version"
-  build pulumi-language-go ./pulumi-language-go
-  build pulumi-resource-command ./pulumi-resource-command
-  build pulumi-resource-random ./pulumi-resource-random
-  touch .toolchain/built
-  say "ready after $((SECONDS - start)) s"
+  build 'language host' "$bin/pulumi-language-go" ./pulumi-language-go
+  # In the plugin cache, under the versions that the SDKs ask for.
+  for plugin in command-v1.2.1 random-v4.18.2; do
+    name=pulumi-resource-${plugin%-v*}
+    mkdir -p "$home/plugins/resource-$plugin"
+    build "plugin ${plugin%-v*}" "$home/plugins/resource-$plugin/$name" "./$name"
+  done
+  if [ "$((SECONDS - start))" -gt 10 ]; then
+    say "ready after $((SECONDS - start)) s"
+  fi
+}
+
+if from_path; then
+  : # nothing to build
+elif [ -e .toolchain/built ]; then
+  from_modules # quick when current
+elif [ ! -x "$bin/pulumi" ] || [ -L "$bin/pulumi" ]; then
+  rm -f "$bin/pulumi"
+  release || from_modules
 fi
+go build -trimpath -o "$bin/lab" ./cmd/lab
 "$bin/pulumi" version >/dev/null

@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/version"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -24,7 +26,10 @@ const reported = 32
 // host is the LanguageRuntime service.
 type host struct {
 	pulumirpc.UnimplementedLanguageRuntimeServer
-	engine string // the engine's address
+	engine   string             // the engine's address
+	ctx      context.Context    // ends with the host: on a signal, Cancel or the engine's death
+	stop     context.CancelFunc // ends ctx
+	programs *sync.WaitGroup    // those that run
 }
 
 func (h *host) Handshake(_ context.Context, req *pulumirpc.LanguageHandshakeRequest) (*pulumirpc.LanguageHandshakeResponse, error) {
@@ -32,7 +37,9 @@ func (h *host) Handshake(_ context.Context, req *pulumirpc.LanguageHandshakeRequ
 	return &pulumirpc.LanguageHandshakeResponse{}, nil
 }
 
-func (*host) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+// Cancel ends the program that runs.
+func (h *host) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	h.stop()
 	return &emptypb.Empty{}, nil
 }
 
@@ -136,6 +143,11 @@ func (*host) GetProgramDependencies(ctx context.Context, req *pulumirpc.GetProgr
 
 // Run builds the program, unless Pulumi.yaml names a built one, and runs it.
 func (h *host) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.RunResponse, error) {
+	h.programs.Add(1)
+	defer h.programs.Done()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(h.ctx, end)()
 	program, err := build(ctx, req.GetInfo())
 	if err != nil {
 		return &pulumirpc.RunResponse{Error: err.Error()}, nil
@@ -150,6 +162,7 @@ func (h *host) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.R
 	}
 	cmd := exec.CommandContext(ctx, program, req.Args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Dir = req.Pwd
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(),

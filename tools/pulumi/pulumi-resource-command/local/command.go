@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pulumi/pulumi-go-provider/infer"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 
 	"lab/tools/pulumi/pulumi-resource-command/stream"
 )
@@ -30,13 +31,17 @@ type Inputs struct {
 	Interpreter            *[]string          `pulumi:"interpreter,optional"`
 	Triggers               *[]any             `pulumi:"triggers,optional" provider:"replaceOnChanges"`
 	AddPreviousOutputInEnv *bool              `pulumi:"addPreviousOutputInEnv,optional"`
+	AssetPaths             *[]string          `pulumi:"assetPaths,optional"`
+	ArchivePaths           *[]string          `pulumi:"archivePaths,optional"`
 }
 
 // State is what is kept of a command.
 type State struct {
 	Inputs
-	Stdout string `pulumi:"stdout"`
-	Stderr string `pulumi:"stderr"`
+	Stdout  string                      `pulumi:"stdout"`
+	Stderr  string                      `pulumi:"stderr"`
+	Assets  *map[string]*resource.Asset `pulumi:"assets,optional"`
+	Archive *resource.Archive           `pulumi:"archive,optional"`
 }
 
 // Create runs the command `create`.
@@ -53,7 +58,8 @@ func (*Command) Create(ctx context.Context, req infer.CreateRequest[Inputs]) (in
 // Update runs `update`, or `create` when there is none.
 func (*Command) Update(ctx context.Context, req infer.UpdateRequest[Inputs, State]) (infer.UpdateResponse[State], error) {
 	if req.DryRun {
-		return infer.UpdateResponse[State]{Output: State{req.Inputs, req.State.Stdout, req.State.Stderr}}, nil
+		req.State.Inputs = req.Inputs
+		return infer.UpdateResponse[State]{Output: req.State}, nil
 	}
 	command := req.Inputs.Update
 	if command == nil {
@@ -65,6 +71,7 @@ func (*Command) Update(ctx context.Context, req infer.UpdateRequest[Inputs, Stat
 
 // Delete runs the command `delete`.
 func (*Command) Delete(ctx context.Context, req infer.DeleteRequest[State]) (infer.DeleteResponse, error) {
+	req.State.AssetPaths, req.State.ArchivePaths = nil, nil // nothing is left to collect
 	_, err := run(ctx, req.State.Delete, req.State.Inputs, req.State)
 	return infer.DeleteResponse{}, err
 }
@@ -72,9 +79,10 @@ func (*Command) Delete(ctx context.Context, req infer.DeleteRequest[State]) (inf
 // run runs one command, or none, in a process group of its own which ends with
 // the operation.
 func run(ctx context.Context, command *string, in Inputs, previous State) (State, error) {
-	out := State{in, previous.Stdout, previous.Stderr}
+	out := previous
+	out.Inputs = in
 	if command == nil || *command == "" {
-		return out, nil
+		return out, out.collect()
 	}
 	argv := []string{"/bin/sh", "-c"}
 	if in.Interpreter != nil && len(*in.Interpreter) > 0 {
@@ -106,5 +114,5 @@ func run(ctx context.Context, command *string, in Inputs, previous State) (State
 		return out, fmt.Errorf("%w: running %q:\n%s\n%s", err, *command, stdout.String(), stderr.String())
 	}
 	out.Stdout, out.Stderr = stdout.String(), stderr.String()
-	return out, nil
+	return out, out.collect()
 }

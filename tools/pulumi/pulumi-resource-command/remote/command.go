@@ -3,10 +3,12 @@ package remote
 import (
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pulumi/pulumi-go-provider/infer"
+	"golang.org/x/crypto/ssh"
 
 	"lab/tools/pulumi/pulumi-resource-command/stream"
 )
@@ -82,24 +84,8 @@ func run(ctx context.Context, command *string, in Inputs, previous State) (State
 		return out, fmt.Errorf("open a session on %s: %w", in.Connection.Host, err)
 	}
 	defer session.Close()
-	environment := map[string]string{}
-	if in.AddPreviousOutputInEnv != nil && *in.AddPreviousOutputInEnv {
-		environment["PULUMI_COMMAND_STDOUT"], environment["PULUMI_COMMAND_STDERR"] = previous.Stdout, previous.Stderr
-	}
-	if in.Environment != nil {
-		for k, v := range *in.Environment {
-			environment[k] = v
-		}
-	}
-	names := make([]string, 0, len(environment))
-	for k := range environment {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	for _, k := range names {
-		if err := session.Setenv(k, environment[k]); err != nil {
-			return out, fmt.Errorf("set the environment variable %s on %s: %w; allow it by AcceptEnv in its sshd_config", k, in.Connection.Host, err)
-		}
+	if err := setEnvironment(session, in, previous); err != nil {
+		return out, err
 	}
 	if in.Stdin != nil {
 		session.Stdin = strings.NewReader(*in.Stdin)
@@ -111,4 +97,27 @@ func run(ctx context.Context, command *string, in Inputs, previous State) (State
 	}
 	out.Stdout, out.Stderr = stdout.String(), stderr.String()
 	return out, nil
+}
+
+// setEnvironment sends the variables that the program asked for. The previous
+// output is offered on top of them: a server that refuses it, as one without an
+// AcceptEnv line does, runs the command all the same.
+func setEnvironment(session *ssh.Session, in Inputs, previous State) error {
+	if or(in.AddPreviousOutputInEnv, true) {
+		for name, value := range map[string]string{
+			"PULUMI_COMMAND_STDOUT": previous.Stdout,
+			"PULUMI_COMMAND_STDERR": previous.Stderr,
+		} {
+			if value != "" {
+				_ = session.Setenv(name, value)
+			}
+		}
+	}
+	environment := or(in.Environment, nil)
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		if err := session.Setenv(name, environment[name]); err != nil {
+			return fmt.Errorf("set the environment variable %s on %s: %w; allow it by AcceptEnv in its sshd_config", name, in.Connection.Host, err)
+		}
+	}
+	return nil
 }

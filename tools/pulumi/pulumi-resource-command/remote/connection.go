@@ -17,6 +17,21 @@ import (
 
 // Connection says how to reach a machine by SSH.
 type Connection struct {
+	Host               string           `pulumi:"host"`
+	Port               *float64         `pulumi:"port,optional"`
+	User               *string          `pulumi:"user,optional"`
+	Password           *string          `pulumi:"password,optional" provider:"secret"`
+	PrivateKey         *string          `pulumi:"privateKey,optional" provider:"secret"`
+	PrivateKeyPassword *string          `pulumi:"privateKeyPassword,optional" provider:"secret"`
+	AgentSocketPath    *string          `pulumi:"agentSocketPath,optional"`
+	HostKey            *string          `pulumi:"hostKey,optional"`
+	DialErrorLimit     *int             `pulumi:"dialErrorLimit,optional"`
+	PerDialTimeout     *int             `pulumi:"perDialTimeout,optional"`
+	Proxy              *ProxyConnection `pulumi:"proxy,optional"`
+}
+
+// ProxyConnection is the hop before a connection.
+type ProxyConnection struct {
 	Host               string   `pulumi:"host"`
 	Port               *float64 `pulumi:"port,optional"`
 	User               *string  `pulumi:"user,optional"`
@@ -27,24 +42,9 @@ type Connection struct {
 	HostKey            *string  `pulumi:"hostKey,optional"`
 	DialErrorLimit     *int     `pulumi:"dialErrorLimit,optional"`
 	PerDialTimeout     *int     `pulumi:"perDialTimeout,optional"`
-	Proxy              *Proxy   `pulumi:"proxy,optional"`
 }
 
-// Proxy is the hop before a connection.
-type Proxy struct {
-	Host               string   `pulumi:"host"`
-	Port               *float64 `pulumi:"port,optional"`
-	User               *string  `pulumi:"user,optional"`
-	Password           *string  `pulumi:"password,optional" provider:"secret"`
-	PrivateKey         *string  `pulumi:"privateKey,optional" provider:"secret"`
-	PrivateKeyPassword *string  `pulumi:"privateKeyPassword,optional" provider:"secret"`
-	AgentSocketPath    *string  `pulumi:"agentSocketPath,optional"`
-	HostKey            *string  `pulumi:"hostKey,optional"`
-	DialErrorLimit     *int     `pulumi:"dialErrorLimit,optional"`
-	PerDialTimeout     *int     `pulumi:"perDialTimeout,optional"`
-}
-
-func (p Proxy) connection() Connection {
+func (p ProxyConnection) connection() Connection {
 	return Connection{p.Host, p.Port, p.User, p.Password, p.PrivateKey, p.PrivateKeyPassword, p.AgentSocketPath, p.HostKey, p.DialErrorLimit, p.PerDialTimeout, nil}
 }
 
@@ -52,9 +52,11 @@ func (p Proxy) connection() Connection {
 const (
 	defaultDialErrorLimit = 10
 	defaultPerDialTimeout = 15 // seconds
-	dialDelay             = time.Second
 	maxDialDelay          = 10 * time.Second
 )
+
+// dialDelay is the wait before the second try; a test shortens it.
+var dialDelay = time.Second
 
 func or[T any](p *T, otherwise T) T {
 	if p == nil {

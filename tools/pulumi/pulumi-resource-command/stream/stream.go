@@ -35,12 +35,17 @@ type Capture struct {
 func New(ctx context.Context, logging *Logging) (stdout, stderr *Capture) {
 	logger := provider.GetLogger(ctx)
 	on := func(mine Logging) func(string) {
-		if logging == nil || *logging == "" || *logging == StdoutAndStderr || *logging == mine {
-			return func(line string) { logger.InfoStatus(line); logger.Info(line) }
+		if logs(logging, mine) {
+			return logger.Info
 		}
 		return func(string) {}
 	}
 	return &Capture{log: on(Stdout)}, &Capture{log: on(Stderr)}
+}
+
+// logs tells whether a choice logs one of the streams.
+func logs(logging *Logging, stream Logging) bool {
+	return logging == nil || *logging == "" || *logging == StdoutAndStderr || *logging == stream
 }
 
 // Write implements io.Writer.
