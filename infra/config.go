@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"lab/config"
@@ -121,33 +120,11 @@ func LoadConfig(raw []byte) (Config, []config.Problem) {
 	return c, config.Merge(unread, c.problems())
 }
 
-// checker collects problems.
-type checker struct{ found []config.Problem }
-
-func (k *checker) add(ok bool, path string, value any, rule, fix string) {
-	if !ok {
-		text := fmt.Sprint(value)
-		if s, isText := value.(string); isText {
-			text = strconv.Quote(s)
-		}
-		k.found = append(k.found, config.Problem{Path: path, Value: text, Rule: rule, Fix: fix})
-	}
-}
-
-func (k *checker) within(path string, value, low, high int, why string) {
-	k.add(value >= low, path, value, fmt.Sprintf("is below %d (%s)", low, why), "raise it")
-	k.add(value <= high, path, value, fmt.Sprintf("is above %d (%s)", high, why), "lower it")
-}
-
-func (k *checker) oneOf(path, value string, allowed []string) {
-	k.add(slices.Contains(allowed, value), path, value, "is not known", "use one of "+strings.Join(allowed, ", "))
-}
-
 func (c Config) problems() []config.Problem {
-	var k checker
+	var k config.Checker
 	c.Network.check(&k)
-	k.add(len(c.Hosts) > 0, "infra.hosts", 0, "hosts are too few", "declare a host for each role")
-	k.add(len(c.Hosts) <= maxHosts, "infra.hosts", len(c.Hosts), fmt.Sprintf("hosts are above %d (the addresses of a /24)", maxHosts), "declare fewer")
+	k.Add(len(c.Hosts) > 0, "infra.hosts", 0, "hosts are too few", "declare a host for each role")
+	k.Add(len(c.Hosts) <= maxHosts, "infra.hosts", len(c.Hosts), fmt.Sprintf("hosts are above %d (the addresses of a /24)", maxHosts), "declare fewer")
 	for i, h := range c.Hosts {
 		h.check(&k, hostPath(i))
 	}
@@ -156,73 +133,73 @@ func (c Config) problems() []config.Problem {
 		c.checkRoles(&k)
 	}
 	c.checkServices(&k)
-	return k.found
+	return k.Problems
 }
 
 func hostPath(i int) string { return fmt.Sprintf("infra.hosts[%d]", i) }
 
-func (n NetworkConfig) check(k *checker) {
-	k.add(nameRule.MatchString(n.Name), "infra.network.name", n.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
+func (n NetworkConfig) check(k *config.Checker) {
+	k.Add(nameRule.MatchString(n.Name), "infra.network.name", n.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
 	subnet, err := netip.ParsePrefix(n.Subnet)
-	k.add(err == nil && subnet.Addr().Is4() && subnet.Bits() == 24 && subnet.Masked() == subnet && !subnet.Addr().IsLoopback(),
+	k.Add(err == nil && subnet.Addr().Is4() && subnet.Bits() == 24 && subnet.Masked() == subnet && !subnet.Addr().IsLoopback(),
 		"infra.network.subnet", n.Subnet, "is not the first address of an IPv4 /24", "write one like 10.77.0.0/24")
 	loopback, err := netip.ParsePrefix(n.Loopback)
-	k.add(err == nil && loopback.Addr().Is4() && loopback.Bits() == 24 && loopback.Masked() == loopback && loopback.Addr().IsLoopback(),
+	k.Add(err == nil && loopback.Addr().Is4() && loopback.Bits() == 24 && loopback.Masked() == loopback && loopback.Addr().IsLoopback(),
 		"infra.network.loopback", n.Loopback, "is not the first address of a /24 of 127.0.0.0/8", "write one like 127.77.0.0/24")
 }
 
-func (h HostConfig) check(k *checker, path string) {
-	k.add(nameRule.MatchString(h.Name), path+".name", h.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
-	k.oneOf(path+".kind", h.Kind, kinds)
-	k.add(len(h.Roles) > 0, path+".roles", h.Roles, "is empty", "give it one or more of "+strings.Join(roles, ", "))
+func (h HostConfig) check(k *config.Checker, path string) {
+	k.Add(nameRule.MatchString(h.Name), path+".name", h.Name, "is not 1 to 15 of a-z, 0-9 and -, beginning with a letter", "rename it")
+	k.OneOf(path+".kind", h.Kind, kinds)
+	k.Add(len(h.Roles) > 0, path+".roles", h.Roles, "is empty", "give it one or more of "+strings.Join(roles, ", "))
 	for i, r := range h.Roles {
 		at := fmt.Sprintf("%s.roles[%d]", path, i)
-		k.oneOf(at, r, roles)
-		k.add(slices.Index(h.Roles, r) == i, at, r, "is there twice", "remove one")
+		k.OneOf(at, r, roles)
+		k.Add(slices.Index(h.Roles, r) == i, at, r, "is there twice", "remove one")
 	}
-	k.add(h.CPUs >= 0.05, path+".cpus", h.CPUs, "is below 0.05 (a slower machine answers no SSH)", "raise it")
-	k.add(h.CPUs <= 256, path+".cpus", h.CPUs, "is above 256", "lower it")
+	k.Add(h.CPUs >= 0.05, path+".cpus", h.CPUs, "is below 0.05 (a slower machine answers no SSH)", "raise it")
+	k.Add(h.CPUs <= 256, path+".cpus", h.CPUs, "is above 256", "lower it")
 	if slices.Contains(h.Roles, RoleServer) {
-		k.add(h.MemoryMiB >= 1024, path+".memoryMiB", h.MemoryMiB, "is below 1024 (k3s server minimum)", "raise it")
+		k.Add(h.MemoryMiB >= 1024, path+".memoryMiB", h.MemoryMiB, "is below 1024 (k3s server minimum)", "raise it")
 	} else {
-		k.add(h.MemoryMiB >= 128, path+".memoryMiB", h.MemoryMiB, "is below 128 (systemd with one service)", "raise it")
+		k.Add(h.MemoryMiB >= 128, path+".memoryMiB", h.MemoryMiB, "is below 128 (systemd with one service)", "raise it")
 	}
-	k.add(h.LinkMbps >= 0, path+".linkMbps", h.LinkMbps, "is below 0", "write the link's speed, or 0 when it is unknown,")
+	k.Add(h.LinkMbps >= 0, path+".linkMbps", h.LinkMbps, "is below 0", "write the link's speed, or 0 when it is unknown,")
 	switch {
 	case !slices.Contains(kinds, h.Kind):
 		return // what else it wants is not known
 	case h.Kind == KindNspawn:
-		k.add(h.Address == "", path+".address", h.Address, "is given, but an nspawn host gets its own", "remove it")
-		k.add(h.Arch == "", path+".arch", h.Arch, "is given, but an nspawn host has this computer's", "remove it")
+		k.Add(h.Address == "", path+".address", h.Address, "is given, but an nspawn host gets its own", "remove it")
+		k.Add(h.Arch == "", path+".arch", h.Arch, "is given, but an nspawn host has this computer's", "remove it")
 		return
 	}
 	addr, err := netip.ParseAddr(h.Address)
-	k.add(err == nil && addr.Is4(), path+".address", h.Address, "is not an IPv4 address", "write the host's address")
-	k.oneOf(path+".arch", h.Arch, archs)
-	k.add(h.CPUs == float64(int(h.CPUs)), path+".cpus", h.CPUs, "is not whole (only an nspawn host takes a part of a CPU)", "write the machine's CPUs")
+	k.Add(err == nil && addr.Is4(), path+".address", h.Address, "is not an IPv4 address", "write the host's address")
+	k.OneOf(path+".arch", h.Arch, archs)
+	k.Add(h.CPUs == float64(int(h.CPUs)), path+".cpus", h.CPUs, "is not whole (only an nspawn host takes a part of a CPU)", "write the machine's CPUs")
 }
 
 // checkTogether compares the hosts with each other.
-func (c Config) checkTogether(k *checker) {
+func (c Config) checkTogether(k *config.Checker) {
 	names, addresses := map[string]int{}, map[string]int{}
 	for i, h := range c.Hosts {
 		if first, ok := names[h.Name]; ok {
-			k.add(false, hostPath(i)+".name", h.Name, "is the name of "+hostPath(first)+" too", "rename one")
+			k.Add(false, hostPath(i)+".name", h.Name, "is the name of "+hostPath(first)+" too", "rename one")
 		} else {
 			names[h.Name] = i
 		}
 		if first, ok := addresses[h.Address]; ok && h.Address != "" {
-			k.add(false, hostPath(i)+".address", h.Address, "is the address of "+hostPath(first)+" too", "correct one")
+			k.Add(false, hostPath(i)+".address", h.Address, "is the address of "+hostPath(first)+" too", "correct one")
 		} else {
 			addresses[h.Address] = i
 		}
 		known := slices.Contains(kinds, h.Kind) && slices.Contains(kinds, c.Kind())
-		k.add(h.Kind == c.Kind() || !known, hostPath(i)+".kind", h.Kind, "differs from the kind of "+hostPath(0), "give all hosts of a stack one kind")
+		k.Add(h.Kind == c.Kind() || !known, hostPath(i)+".kind", h.Kind, "differs from the kind of "+hostPath(0), "give all hosts of a stack one kind")
 	}
 }
 
 // checkRoles checks that each service has its host.
-func (c Config) checkRoles(k *checker) {
+func (c Config) checkRoles(k *config.Checker) {
 	holders := map[string]int{}
 	for _, h := range c.Hosts {
 		for _, r := range roles {
@@ -236,23 +213,23 @@ func (c Config) checkRoles(k *checker) {
 		single = append([]string{RoleApp}, single...)
 	}
 	for _, r := range single {
-		k.add(holders[r] == 1, "infra.hosts", holders[r], "hosts have the role "+r+", which exactly one has to have", "give it to one host")
+		k.Add(holders[r] == 1, "infra.hosts", holders[r], "hosts have the role "+r+", which exactly one has to have", "give it to one host")
 	}
-	k.add(holders[RoleServer] == 0 || holders[RoleServer]%2 == 1, "infra.hosts", holders[RoleServer], "hosts have the role server (an even number of servers survives no more than one fewer)", "make their number odd")
+	k.Add(holders[RoleServer] == 0 || holders[RoleServer]%2 == 1, "infra.hosts", holders[RoleServer], "hosts have the role server (an even number of servers survives no more than one fewer)", "make their number odd")
 }
 
-func (c Config) checkServices(k *checker) {
-	k.within("infra.postgres.maxConnections", c.Postgres.MaxConnections, 10, 10_000, "a pool and the administrator fit in")
-	k.within("infra.postgres.workMemMiB", c.Postgres.WorkMemMiB, 1, 4096, "each sort takes it")
-	k.add(c.Redis.MaxMemoryMiB >= 0, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, "is below 0", "write a size, or 0 for half of the host's memory,")
+func (c Config) checkServices(k *config.Checker) {
+	k.Within("infra.postgres.maxConnections", c.Postgres.MaxConnections, 10, 10_000, "a pool and the administrator fit in")
+	k.Within("infra.postgres.workMemMiB", c.Postgres.WorkMemMiB, 1, 4096, "each sort takes it")
+	k.Add(c.Redis.MaxMemoryMiB >= 0, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, "is below 0", "write a size, or 0 for half of the host's memory,")
 	for i, h := range c.Hosts {
 		if slices.Contains(h.Roles, RoleCache) {
-			k.add(c.Redis.MaxMemoryMiB*10 <= h.MemoryMiB*8, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, fmt.Sprintf("is above 80 %% of %s.memoryMiB, %d", hostPath(i), h.MemoryMiB), "lower it")
+			k.Add(c.Redis.MaxMemoryMiB*10 <= h.MemoryMiB*8, "infra.redis.maxMemoryMiB", c.Redis.MaxMemoryMiB, fmt.Sprintf("is above 80 %% of %s.memoryMiB, %d", hostPath(i), h.MemoryMiB), "lower it")
 		}
 	}
-	k.oneOf("infra.redis.policy", c.Redis.Policy, policies)
-	k.within("infra.edge.workers", c.Edge.Workers, 1, 64, "processes of nginx")
-	k.within("infra.edge.workerConnections", c.Edge.WorkerConnections, 64, 65_536, "two for each request in flight")
-	k.within("infra.edge.keepalive", c.Edge.Keepalive, 0, 10_000, "0 for none")
-	k.within("infra.edge.bufferKiB", c.Edge.BufferKiB, 4, 1024, "8 for each request in flight")
+	k.OneOf("infra.redis.policy", c.Redis.Policy, policies)
+	k.Within("infra.edge.workers", c.Edge.Workers, 1, 64, "processes of nginx")
+	k.Within("infra.edge.workerConnections", c.Edge.WorkerConnections, 64, 65_536, "two for each request in flight")
+	k.Within("infra.edge.keepalive", c.Edge.Keepalive, 0, 10_000, "0 for none")
+	k.Within("infra.edge.bufferKiB", c.Edge.BufferKiB, 4, 1024, "8 for each request in flight")
 }

@@ -14,7 +14,8 @@ import (
 
 const (
 	stateDir = ".lab" // in the project's folder, where Pulumi runs the program and its commands
-	labCLI   = ".toolchain/bin/lab"
+	// LabCLI is the companion command, as the stack's local commands call it.
+	LabCLI = ".toolchain/bin/lab"
 )
 
 // ground is what the nspawn hosts of a stack share.
@@ -48,7 +49,7 @@ func newGround(ctx *pulumi.Context, c Config, parent pulumi.Resource) (*ground, 
 		return nil, err
 	}
 	base, err := local.NewCommand(ctx, "base", &local.CommandArgs{
-		Create:  pulumi.String(labCLI + " base build"),
+		Create:  pulumi.String(LabCLI + " base build"),
 		Logging: local.LoggingStderr,
 	}, child)
 	if err != nil {
@@ -60,8 +61,8 @@ func newGround(ctx *pulumi.Context, c Config, parent pulumi.Resource) (*ground, 
 		return nil, err
 	}
 	network, err := local.NewCommand(ctx, "network", &local.CommandArgs{
-		Create:  pulumi.String(labCLI + " network up"),
-		Delete:  pulumi.String(labCLI + " network down " + c.Network.Name),
+		Create:  pulumi.String(LabCLI + " network up"),
+		Delete:  pulumi.String(LabCLI + " network down " + c.Network.Name),
 		Stdin:   pulumi.String(stdin),
 		Logging: local.LoggingStderr,
 		// A changed forward is an update; another name or subnet is another network.
@@ -103,8 +104,8 @@ func newNspawnHost(ctx *pulumi.Context, c Config, i int, g *ground, parent pulum
 		return Digest(base, c.Network.Name, h.Name, h.Address)
 	}).(pulumi.StringOutput)
 	machine, err := local.NewCommand(ctx, h.Name, &local.CommandArgs{
-		Create:   pulumi.String(labCLI + " machine up"),
-		Delete:   pulumi.Sprintf("%s machine down %s %s", labCLI, c.Network.Name, h.Name),
+		Create:   pulumi.String(LabCLI + " machine up"),
+		Delete:   pulumi.Sprintf("%s machine down %s %s", LabCLI, c.Network.Name, h.Name),
 		Stdin:    pulumi.ToSecret(spec).(pulumi.StringOutput),
 		Logging:  local.LoggingStderr,
 		Triggers: pulumi.Array{disk},

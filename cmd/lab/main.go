@@ -18,6 +18,9 @@ var commands = []func() *cobra.Command{
 	newNetworkCommand,
 	newMachineCommand,
 	newUnlockCommand,
+	newBuildCommand,
+	newLedgerCommand,
+	newTableCommand,
 }
 
 func main() {

@@ -1,0 +1,107 @@
+// Package build makes the binaries that go to the hosts, and tells when one has
+// to be made again.
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// target is a binary: its main package and the folders its code is in.
+type target struct {
+	pkg     string
+	sources []string
+}
+
+var targets = map[string]target{
+	"app":    {"./app", []string{"app"}},
+	"runner": {"./loadtest/cmd/runner", []string{"loadtest/analysis", "loadtest/engine", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
+}
+
+var archs = []string{"amd64", "arm64"}
+
+// Binary is a binary that was made.
+type Binary struct {
+	Path   string `json:"path"` // below the project's folder
+	SHA256 string `json:"sha256"`
+}
+
+// Root is the project's folder: the one with go.mod, at or above the current one.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.mod here or above: run it in the project's folder")
+		}
+	}
+}
+
+// SourceDigest identifies what a binary is made from: its Go files without the
+// tests, and the modules' versions.
+func SourceDigest(root, name string) (string, error) {
+	t, ok := targets[name]
+	if !ok {
+		return "", fmt.Errorf("no binary %q", name)
+	}
+	files := []string{"go.mod", "go.sum"}
+	for _, dir := range t.sources {
+		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil {
+			return "", err
+		}
+		for _, f := range found {
+			if !strings.HasSuffix(f, "_test.go") {
+				files = append(files, filepath.Join(dir, filepath.Base(f)))
+			}
+		}
+	}
+	slices.Sort(files)
+	sum := sha256.New()
+	for _, f := range files {
+		raw, err := os.ReadFile(filepath.Join(root, f))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n", f, len(raw))
+		sum.Write(raw)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))[:16], nil
+}
+
+// Make builds a static binary for an architecture.
+func Make(ctx context.Context, root, name, arch string, log io.Writer) (Binary, error) {
+	t, ok := targets[name]
+	if !ok {
+		return Binary{}, fmt.Errorf("no binary %q: want app or runner", name)
+	}
+	if !slices.Contains(archs, arch) {
+		return Binary{}, fmt.Errorf("no architecture %q: want one of %v", arch, archs)
+	}
+	fmt.Fprintf(log, "building %s for %s\n", name, arch)
+	path := filepath.Join(".lab", "build", name+"-"+arch)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", path, t.pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return Binary{}, fmt.Errorf("build %s for %s: %w\n%s", name, arch, err, strings.TrimSpace(string(out)))
+	}
+	raw, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return Binary{}, err
+	}
+	return Binary{path, fmt.Sprintf("%x", sha256.Sum256(raw))}, nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lab/loadtest/ledger"
+)
+
+func newLedgerCommand() *cobra.Command {
+	command := &cobra.Command{Use: "ledger", Short: "The rows measured so far"}
+	command.AddCommand(&cobra.Command{
+		Use:   "append FILE",
+		Short: "Add the row on standard input, unless its run is there; print the table",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var row ledger.Row
+			if err := json.NewDecoder(os.Stdin).Decode(&row); err != nil {
+				return fmt.Errorf("read the row: %w", err)
+			}
+			rows, err := ledger.Append(args[0], row, os.Stderr)
+			if err != nil {
+				return err
+			}
+			fmt.Print(ledger.Table(rows))
+			return nil
+		},
+	})
+	return command
+}
+
+func newTableCommand() *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "table [FILE]",
+		Short: "Print the table of a ledger (default results/local.jsonl)",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := "results/local.jsonl"
+			if len(args) > 0 {
+				path = args[0]
+			}
+			rows, err := ledger.Read(path)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(os.Stdout).Encode(rows)
+			}
+			fmt.Print(ledger.Table(rows))
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print the rows as JSON")
+	return command
+}

@@ -1,0 +1,134 @@
+// Package ledger keeps the rows that load tests measured: a file of JSON lines
+// that is only ever appended to and outlives the lab.
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"lab/loadtest/analysis"
+)
+
+// Row is one measurement with its provenance.
+type Row struct {
+	Time         string            `json:"time"` // RFC 3339, when the load began
+	Stack        string            `json:"stack"`
+	Step         string            `json:"step"` // the change's label
+	RunID        string            `json:"runId"`
+	InputsDigest string            `json:"inputsDigest"`
+	Hosts        []Host            `json:"hosts"`
+	Row          analysis.TableRow `json:"row"`
+	Verdict      analysis.Verdict  `json:"verdict"`
+	Scenario     analysis.Scenario `json:"scenario"`
+	LoadSeconds  float64           `json:"loadSeconds"`
+}
+
+// Host is a machine's size at the time.
+type Host struct {
+	Name      string  `json:"name"`
+	CPUs      float64 `json:"cpus"`
+	MemoryMiB int     `json:"memoryMiB"`
+}
+
+// Append adds a row unless one with its run id is there, and returns all rows.
+// The line is on disk when it returns. A torn last line, of a computer that lost
+// its power, is set aside and reported to log, never joined with the new one.
+func Append(path string, row Row, log io.Writer) ([]Row, error) {
+	if row.RunID == "" {
+		return nil, errors.New("append to the ledger: the row has no run id")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	raw, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	rows, torn, err := parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, r := range rows {
+		if r.RunID == row.RunID {
+			return rows, nil
+		}
+	}
+	line, err := json.Marshal(row)
+	if err != nil {
+		return nil, err
+	}
+	if len(torn) > 0 {
+		if err := setAside(f, path, int64(len(raw)-len(torn)), torn, log); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("append to %s: %w", path, err)
+	}
+	return append(rows, row), f.Sync()
+}
+
+// setAside moves a torn last line to a file of its own.
+func setAside(f *os.File, path string, size int64, torn []byte, log io.Writer) error {
+	aside := path + ".torn"
+	if err := os.WriteFile(aside, torn, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "the last line of %s was cut off; it is in %s\n", path, aside)
+	return f.Truncate(size)
+}
+
+// Read reads all rows; a torn last line is left out.
+func Read(path string) ([]Row, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no ledger %s yet: make up measures the first row", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, _, err := parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}
+
+// parse reads the lines. What follows the last newline is torn.
+func parse(raw []byte) (rows []Row, torn []byte, err error) {
+	for n := 1; len(raw) > 0; n++ {
+		line, rest, whole := bytes.Cut(raw, []byte("\n"))
+		if !whole {
+			return rows, raw, nil
+		}
+		var r Row
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w; correct it or move it away", n, err)
+		}
+		rows, raw = append(rows, r), rest
+	}
+	return rows, nil, nil
+}
+
+// Table is the rows in Markdown.
+func Table(rows []Row) string {
+	table := make([]analysis.TableRow, len(rows))
+	for i, r := range rows {
+		table[i] = r.Row
+	}
+	return analysis.Table(table)
+}

@@ -1,0 +1,155 @@
+package loadtest
+
+import (
+	"fmt"
+
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
+	"github.com/pulumi/pulumi-random/sdk/v4/go/random"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"lab/infra"
+	"lab/loadtest/ledger"
+	"lab/loadtest/plan"
+	"lab/workloads"
+)
+
+// LoadTest is a load test to saturation of the workload as it now is.
+type LoadTest struct {
+	pulumi.ResourceState
+
+	Ceiling       pulumi.StringOutput // req/s: "260", ">=600" or "none"
+	CeilingStatus pulumi.StringOutput
+	Wall          pulumi.StringOutput
+	SLOCapacity   pulumi.StringOutput
+	Result        pulumi.MapOutput // all figures, units in their names
+	Table         pulumi.StringOutput
+	InputsDigest  pulumi.StringOutput // of all that can move the ceiling
+}
+
+// New declares the load test. It runs again exactly when something that can move
+// the ceiling changed, or the configuration's runId.
+func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads, opts ...pulumi.ResourceOption) (*LoadTest, error) {
+	t := &LoadTest{}
+	if err := ctx.RegisterComponentResource("lab:loadtest:LoadTest", "loadtest", t, opts...); err != nil {
+		return nil, fmt.Errorf("declare the load test: %w", err)
+	}
+	token, err := random.NewRandomPassword(ctx, "sampler-token", &random.RandomPasswordArgs{
+		Length: pulumi.Int(32), Special: pulumi.Bool(false),
+	}, pulumi.Parent(t))
+	if err != nil {
+		return nil, err
+	}
+	runner, samplers, err := newSamplers(ctx, in, token.Result, t)
+	if err != nil {
+		return nil, err
+	}
+	generator := in.ByRole(infra.RoleLoadgen)[0]
+	p := plan.Plan{Target: w.LabURL, Scenario: c.Scenario, Generator: generator.Name}
+	var sizes []ledger.Host
+	for _, h := range in.Hosts {
+		p.Hosts = append(p.Hosts, plan.Host{
+			Name: h.Name, Roles: h.Roles, Sampler: samplerAddress(h.Address), CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, LinkMbps: h.LinkMbps,
+		})
+		sizes = append(sizes, ledger.Host{Name: h.Name, CPUs: h.CPUs, MemoryMiB: h.MemoryMiB})
+	}
+	t.InputsDigest = pulumi.All(in.Digest, w.Digest, runner.SHA256).ApplyT(func(v []any) string {
+		return infra.Digest(v, p, c.RunID)
+	}).(pulumi.StringOutput)
+	planned := pulumi.All(t.InputsDigest, token.Result).ApplyT(func(v []any) (string, error) {
+		p.RunID, p.Token = v[0].(string), v[1].(string)
+		return planText(p)
+	}).(pulumi.StringOutput)
+	limit := maxLoad(c.Scenario)
+	load, err := infra.NewScript(ctx, "load", &infra.ScriptArgs{
+		Host:      generator,
+		Script:    text("load.sh"),
+		Variables: map[string]string{"max_seconds": fmt.Sprint(int(limit.Seconds()))},
+		Secrets:   map[string]pulumi.StringInput{"run_id": t.InputsDigest, "plan": planned},
+		Triggers:  []pulumi.StringInput{t.InputsDigest},
+		Timeout:   limit,
+	}, pulumi.Parent(t), pulumi.DependsOn(append(samplers, in, w)))
+	if err != nil {
+		return nil, err
+	}
+	// Nothing of a result is secret; that its script's input is would hide it.
+	stdout := pulumi.Unsecret(load.Stdout).(pulumi.StringOutput)
+	t.report(stdout)
+	if err := t.record(ctx, c, stdout, sizes); err != nil {
+		return nil, err
+	}
+	return t, ctx.RegisterResourceOutputs(t, pulumi.Map{"ceiling": t.Ceiling, "wall": t.Wall})
+}
+
+// newSamplers puts the runner on every host and starts its sampler.
+func newSamplers(ctx *pulumi.Context, in *infra.Infra, token pulumi.StringOutput, t *LoadTest) (*infra.Binary, []pulumi.Resource, error) {
+	runners := map[string]*infra.Binary{}
+	var samplers []pulumi.Resource
+	for _, h := range in.Hosts {
+		if runners[h.Arch] == nil {
+			b, err := infra.NewBinary(ctx, "runner", h.Arch, t)
+			if err != nil {
+				return nil, nil, err
+			}
+			runners[h.Arch] = b
+		}
+		path, copied, err := runners[h.Arch].CopyTo(ctx, h, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		sampler, err := infra.NewScript(ctx, h.Name+"-sampler", &infra.ScriptArgs{
+			Host:      h,
+			Script:    text("sampler.sh"),
+			Variables: map[string]string{"binary": path, "unit": text("lab-sampler.service")},
+			Secrets:   map[string]pulumi.StringInput{"token": token},
+			Triggers:  []pulumi.StringInput{runners[h.Arch].SHA256},
+		}, pulumi.Parent(t), pulumi.DependsOn([]pulumi.Resource{copied}))
+		if err != nil {
+			return nil, nil, err
+		}
+		samplers = append(samplers, sampler)
+	}
+	return runners[in.ByRole(infra.RoleLoadgen)[0].Arch], samplers, nil
+}
+
+// report computes the verdict anew from the raw measurement that the state keeps.
+func (t *LoadTest) report(stdout pulumi.StringOutput) {
+	field := func(get func(measured) string) pulumi.StringOutput {
+		return stdout.ApplyT(func(s string) (string, error) {
+			m, err := read(s)
+			return get(m), err
+		}).(pulumi.StringOutput)
+	}
+	t.Ceiling = field(func(m measured) string { return m.verdict.Ceiling })
+	t.CeilingStatus = field(func(m measured) string { return string(m.verdict.Status) })
+	t.Wall = field(func(m measured) string { return m.verdict.Wall })
+	t.SLOCapacity = field(func(m measured) string { return m.verdict.SLOCapacity })
+	t.Result = stdout.ApplyT(func(s string) (map[string]any, error) {
+		m, err := read(s)
+		if err != nil {
+			return nil, err
+		}
+		return m.figures()
+	}).(pulumi.MapOutput)
+}
+
+// record appends the measurement to the stack's ledger, once.
+func (t *LoadTest) record(ctx *pulumi.Context, c Config, stdout pulumi.StringOutput, sizes []ledger.Host) error {
+	row := pulumi.All(stdout, t.InputsDigest).ApplyT(func(v []any) (string, error) {
+		m, err := read(v[0].(string))
+		if err != nil {
+			return "", err
+		}
+		return m.row(ctx.Stack(), c, v[1].(string), sizes)
+	}).(pulumi.StringOutput)
+	recorded, err := local.NewCommand(ctx, "ledger", &local.CommandArgs{
+		Create:   pulumi.Sprintf("%s ledger append results/%s.jsonl", infra.LabCLI, ctx.Stack()),
+		Stdin:    row,
+		Logging:  local.LoggingStderr,
+		Triggers: pulumi.Array{t.InputsDigest},
+	}, pulumi.Parent(t))
+	if err != nil {
+		return err
+	}
+	t.Table = recorded.Stdout
+	return nil
+}

@@ -1,0 +1,96 @@
+package loadtest
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"time"
+
+	"lab/loadtest/analysis"
+	"lab/loadtest/ledger"
+	"lab/loadtest/plan"
+)
+
+//go:embed files
+var files embed.FS
+
+// samplerPort is where the hosts' samplers listen.
+const samplerPort = 9107
+
+// text is an embedded file's text. That it exists is known at build time.
+func text(name string) string {
+	raw, err := files.ReadFile("files/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+func samplerAddress(address string) string {
+	return net.JoinHostPort(address, strconv.Itoa(samplerPort))
+}
+
+// maxLoad bounds a run: the longest search of the scenario, twice over, and five
+// minutes for the rest.
+func maxLoad(sc analysis.Scenario) time.Duration {
+	probes := 2 + math.Ceil(math.Log(sc.CapRPS/sc.FloorRPS)/math.Log(1.5))
+	seconds := probes*sc.ProbeSeconds + 13*max(sc.StepSeconds, 60)
+	return time.Duration(2*seconds)*time.Second + 5*time.Minute
+}
+
+// planText is the plan that the runner reads.
+func planText(p plan.Plan) (string, error) {
+	raw, err := json.Marshal(p)
+	return string(raw), err
+}
+
+// measured is a result with its verdict.
+type measured struct {
+	result  analysis.Result
+	verdict analysis.Verdict
+}
+
+// read reads what the runner printed. Empty text, of a mock, is no measurement.
+func read(stdout string) (measured, error) {
+	var m measured
+	if stdout == "" {
+		m.verdict = analysis.Verdict{Status: analysis.StatusAborted, Ceiling: "none", SLOCapacity: "none", Wall: "none: not measured yet"}
+		return m, nil
+	}
+	if err := json.Unmarshal([]byte(stdout), &m.result); err != nil {
+		return m, fmt.Errorf("read the load test's result: %w", err)
+	}
+	if err := analysis.Validate(m.result); err != nil {
+		return m, fmt.Errorf("the load test's result: %w", err)
+	}
+	m.verdict = analysis.Analyze(m.result)
+	return m, nil
+}
+
+// figures is the verdict with the steps behind it, as an output's object.
+func (m measured) figures() (map[string]any, error) {
+	raw, err := json.Marshal(struct {
+		analysis.Verdict
+		RunID       string          `json:"runId"`
+		Started     string          `json:"started"`
+		LoadSeconds float64         `json:"loadSeconds"`
+		Steps       []analysis.Step `json:"steps"`
+	}{m.verdict, m.result.RunID, m.result.Started, m.result.LoadSeconds, m.result.Steps})
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	return object, json.Unmarshal(raw, &object)
+}
+
+// row is the measurement as a line of the ledger.
+func (m measured) row(stack string, c Config, inputsDigest string, hosts []ledger.Host) (string, error) {
+	raw, err := json.Marshal(ledger.Row{
+		Time: m.result.Started, Stack: stack, Step: c.Step, RunID: m.result.RunID, InputsDigest: inputsDigest, Hosts: hosts,
+		Row: analysis.Row(c.Step, m.verdict), Verdict: m.verdict, Scenario: m.result.Scenario, LoadSeconds: m.result.LoadSeconds,
+	})
+	return string(raw), err
+}
