@@ -17,13 +17,19 @@ type Config struct {
 	Scenario analysis.Scenario `json:"scenario"`
 }
 
-// Defaults is the configuration that a stack's own is laid over.
+// Defaults is the configuration that a stack's own is laid over. Its endpoints
+// are set only where the stack names none: see readEndpoints.
 func Defaults() Config {
-	sc := analysis.DefaultScenario()
+	return Config{Step: "first measurement", Scenario: analysis.DefaultScenario()}
+}
+
+// readEndpoints are the workload's public reads, all as likely.
+func readEndpoints() []analysis.Endpoint {
+	var all []analysis.Endpoint
 	for _, name := range []string{"items", "latest", "popular", "tags", "item"} {
-		sc.Endpoints = append(sc.Endpoints, analysis.Endpoint{Name: name, Path: "/api/" + name, Weight: 1})
+		all = append(all, analysis.Endpoint{Name: name, Path: "/api/" + name, Weight: 1})
 	}
-	return Config{Step: "first measurement", Scenario: sc}
+	return all
 }
 
 // LoadConfig reads the section, as JSON, over the defaults, and reports
@@ -31,6 +37,11 @@ func Defaults() Config {
 func LoadConfig(raw []byte) (Config, []config.Problem) {
 	c := Defaults()
 	unread := config.Decode("loadtest", raw, &c)
+	// Not before: what is decoded into a list keeps the fields of the elements that
+	// are there, and an endpoint without a name would have a default's.
+	if c.Scenario.Endpoints == nil {
+		c.Scenario.Endpoints = readEndpoints()
+	}
 	var k config.Checker
 	k.Add(strings.TrimSpace(c.Step) != "" && len(c.Step) <= 120, "loadtest.step", c.Step, "is not 1 to 120 characters", "name the change")
 	check(&k, "loadtest.scenario", c.Scenario)

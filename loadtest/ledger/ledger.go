@@ -82,11 +82,17 @@ func Append(path string, row Row, log io.Writer) ([]Row, error) {
 	return append(rows, row), f.Sync()
 }
 
-// setAside moves a torn last line to a file of its own.
+// setAside moves a torn last line to the end of a file of such lines. It is on
+// disk there before it is cut off here.
 func setAside(f *os.File, path string, size int64, torn []byte, log io.Writer) error {
 	aside := path + ".torn"
-	if err := os.WriteFile(aside, torn, 0o644); err != nil {
+	kept, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
 		return err
+	}
+	_, err = kept.Write(append(bytes.Clone(torn), '\n'))
+	if err := errors.Join(err, kept.Sync(), kept.Close()); err != nil {
+		return fmt.Errorf("set a torn line aside: %w", err)
 	}
 	fmt.Fprintf(log, "the last line of %s was cut off; it is in %s\n", path, aside)
 	return f.Truncate(size)
