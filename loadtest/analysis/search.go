@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // The phases of a search.
@@ -163,11 +164,11 @@ func trailingFailures(steps []Step) int {
 
 // roundRate keeps rates readable: three significant digits.
 func roundRate(rate float64) float64 {
-	if rate <= 0 {
-		return 0
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 3, 64), 64)
+	if err != nil {
+		return rate // not a number: the plan was checked, so this can't be
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
-	return math.Round(rate/unit) * unit
+	return rounded
 }
 
 // median of the values; 0 for none.
