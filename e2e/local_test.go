@@ -21,7 +21,7 @@ type lab struct {
 }
 
 const (
-	fixedWork = "[{name: work, path: '/work?ms=10', weight: 1}]"
+	fixedWork = "[{name: work, path: '/work?ms=2', weight: 1}]"
 	reads     = "[{name: items, path: /api/items, weight: 1}]"
 )
 

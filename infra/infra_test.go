@@ -183,7 +183,7 @@ func TestDigestChangesWithWhatCanMoveTheCeiling(t *testing.T) {
 		t.Error("nothing changed, but the digest did")
 	}
 	for name, change := range map[string]func(*Config){
-		"a cap":            func(c *Config) { c.Hosts[0].CPUs = 0.3 },
+		"a cap":            func(c *Config) { c.Hosts[0].CPUs = 0.25 },
 		"a setting":        func(c *Config) { c.Postgres.MaxConnections = 50 },
 		"a machine's size": func(c *Config) { c.Hosts[1].MemoryMiB = 1024 },
 	} {

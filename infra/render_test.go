@@ -44,7 +44,11 @@ func TestSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "rendered/network.json", text+"\n")
-	machine := machineSpec(c, 1, 2, "ssh-ed25519 AAAA", seed)
+	key, err := authorizedKey(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := machineSpec(c, 1, 2, key, seed)
 	if err := machine.Validate(); err != nil {
 		t.Error(err)
 	}

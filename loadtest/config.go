@@ -68,6 +68,7 @@ func check(k *config.Checker, path string, sc analysis.Scenario) {
 			fmt.Sprintf("leaves less than 2 s after %sDiscard (%g)", part.name, part.discards), "raise it")
 		k.Add(part.seconds <= 600, at(part.name+"Seconds"), part.seconds, "is above 600", "lower it")
 	}
+	k.Within(at("stepArrivals"), sc.StepArrivals, 100, 1_000_000, "counting noise of 10 % at 100 arrivals, 1 % at 10,000")
 	k.Within(at("maxInFlight"), sc.MaxInFlight, 1, 100_000, "one connection each")
 	k.Add(sc.TimeoutMs >= 100, at("timeoutMs"), sc.TimeoutMs, "is below 100", "raise it")
 	k.Add(sc.SLOP95Ms > 0, at("sloP95Ms"), sc.SLOP95Ms, "is not above 0", "set the latency you promise")

@@ -2,14 +2,14 @@ package analysis
 
 import "math"
 
-// hockeyStick fits X = min(λ, C) to the steps by least absolute deviations and
-// returns C. The minimum of such a sum lies where it bends: at a completed or an
-// arrived rate, so trying those is exact.
+// hockeyStick fits X = min(λ, C) to the steps by least absolute deviations,
+// weighted by their lengths, and returns C. The minimum of such a sum lies where
+// it bends: at a completed or an arrived rate, so trying those is exact.
 func hockeyStick(steps []Step) float64 {
 	loss := func(c float64) float64 {
 		sum := 0.0
 		for _, s := range steps {
-			sum += math.Abs(s.CompletedRPS() - min(s.arrivedRPS(), c))
+			sum += s.Seconds * math.Abs(s.CompletedRPS()-min(s.arrivedRPS(), c))
 		}
 		return sum
 	}

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -14,14 +13,18 @@ const (
 )
 
 const (
-	bracketFactor   = 1.5  // between the probes of the bracket
-	rampFrom        = 0.6  // of the bracket's estimate
-	rampTo          = 1.3  // of the bracket's estimate
-	rampSteps       = 11   // over that range
-	failuresToStop  = 2    // consecutive: one bad step is noise
-	overloadSteps   = 3    // failed ramp steps that pin the plateau
-	stepCompletions = 1000 // a step is lengthened until it holds about so many arrivals
-	maxStepSeconds  = 60
+	bracketFactor  = 1.5 // between the probes of the bracket
+	rampFrom       = 0.6 // of the bracket's estimate
+	rampTo         = 1.3 // of the bracket's estimate
+	rampSteps      = 11  // over that range
+	maxRampSteps   = 22  // when the range had to be left upwards
+	failuresToStop = 2   // consecutive: one bad step is noise
+	overloadSteps  = 3   // consecutive failed ramp steps that may pin the plateau
+	maxStepSeconds = 60  // a slow step is lengthened to hold Scenario.StepArrivals, up to here
+	maxRampSeconds = 420 // from then on two failures are enough
+
+	pinnedSpread      = 0.02   // the overloaded steps agree so well, or
+	pinnedCompletions = 12_000 // counting noise of their sum, 1/√n, is below 1 %
 )
 
 // Probe is the next constant rate to offer.
@@ -36,28 +39,40 @@ type Probe struct {
 func DefaultScenario() Scenario {
 	return Scenario{
 		Kind: "search", FloorRPS: 10, CapRPS: 600,
-		ProbeSeconds: 10, ProbeDiscard: 3, StepSeconds: 15, StepDiscard: 4,
+		ProbeSeconds: 10, ProbeDiscard: 3, StepSeconds: 15, StepDiscard: 4, StepArrivals: 1000,
 		MaxInFlight: 1000, TimeoutMs: 10_000, SLOP95Ms: 500, SLOErrorRatio: 0.01, Seed: 1,
 	}
 }
 
-// Next is the search as a state machine: from the steps measured so far it gives
-// the next probe, or done. It has no clock and no state.
+// Next is the search as a state machine: from the steps measured so far, in
+// their order, it gives the next probe, or done. It has no clock and no state.
 //
 // The bracket multiplies the rate by 1.5 from the floor until two probes in a
-// row fail or the cap held. The ramp walks from 0.6 to 1.3 of the bracket's
-// estimate and ends early once three failed steps have pinned the plateau.
+// row fail or the cap holds. The ramp walks from 0.6 to 1.3 of the bracket's
+// estimate, on upwards should nothing fail there, and ends early once three
+// failed steps have pinned the plateau. A cap that held in a short probe is
+// offered once more as a full step.
 func Next(sc Scenario, history []Step) (Probe, bool) {
 	bracket, ramp := split(history)
+	if silent(history) {
+		return Probe{}, true
+	}
 	if len(ramp) == 0 {
 		if p, more := nextBracket(sc, bracket); more {
 			return p, false
 		}
 	}
-	if noAnswer(bracket) || capHeld(sc, bracket) || !anySustained(bracket) {
+	switch {
+	case !anySustained(bracket):
+		return Probe{}, true
+	case !capHeld(sc, bracket):
+		return nextRamp(sc, estimate(bracket), ramp)
+	case len(ramp) == 0:
+		return rampProbe(sc, sc.CapRPS), false
+	case capHeld(sc, ramp[:1]):
 		return Probe{}, true
 	}
-	return nextRamp(sc, estimate(bracket), ramp)
+	return nextRamp(sc, estimate(bracket), ramp[1:])
 }
 
 func split(history []Step) (bracket, ramp []Step) {
@@ -73,42 +88,72 @@ func split(history []Step) (bracket, ramp []Step) {
 
 func nextBracket(sc Scenario, bracket []Step) (Probe, bool) {
 	probe := func(rate float64) (Probe, bool) {
-		return Probe{PhaseBracket, rate, sc.ProbeSeconds, sc.ProbeDiscard}, true
+		return Probe{PhaseBracket, min(sc.CapRPS, rate), sc.ProbeSeconds, sc.ProbeDiscard}, true
 	}
 	if len(bracket) == 0 {
-		return probe(min(sc.FloorRPS, sc.CapRPS))
+		return probe(sc.FloorRPS)
 	}
-	if trailingFailures(bracket) >= failuresToStop || noAnswer(bracket) {
+	failures := trailingFailures(bracket)
+	last := bracket[len(bracket)-1].OfferedRPS
+	switch {
+	case failures >= failuresToStop || last >= sc.CapRPS && failures == 0:
 		return Probe{}, false
+	case last >= sc.CapRPS:
+		return probe(sc.CapRPS) // once more: one failure is noise
 	}
-	last := bracket[len(bracket)-1]
-	if last.OfferedRPS >= sc.CapRPS {
-		if _, failed := failure(last); failed && trailingFailures(bracket) < failuresToStop {
-			return probe(sc.CapRPS) // once more: one failure is noise
-		}
-		return Probe{}, false
-	}
-	return probe(min(sc.CapRPS, roundRate(last.OfferedRPS*bracketFactor)))
+	return probe(roundRate(last * bracketFactor))
 }
 
 func nextRamp(sc Scenario, estimate float64, ramp []Step) (Probe, bool) {
-	if trailingFailures(ramp) >= overloadSteps {
+	if rampDone(sc, ramp) {
 		return Probe{}, true
 	}
-	i := len(ramp)
-	if i >= rampSteps {
-		return Probe{}, true
+	from, to := rampFrom*min(estimate, sc.CapRPS), min(rampTo*estimate, sc.CapRPS)
+	return rampProbe(sc, from+(to-from)*float64(len(ramp))/(rampSteps-1)), false
+}
+
+func rampProbe(sc Scenario, rate float64) Probe {
+	rate = min(sc.CapRPS, roundRate(rate))
+	seconds := sc.StepSeconds
+	if longer := math.Ceil(sc.StepDiscard + float64(sc.StepArrivals)/rate); longer > seconds {
+		seconds = max(seconds, min(longer, maxStepSeconds))
 	}
-	rate := estimate * (rampFrom + (rampTo-rampFrom)*float64(i)/(rampSteps-1))
-	if rate > sc.CapRPS {
-		if i > 0 && ramp[i-1].OfferedRPS >= sc.CapRPS {
-			return Probe{}, true
-		}
-		rate = sc.CapRPS
+	return Probe{PhaseRamp, rate, seconds, sc.StepDiscard}
+}
+
+// rampDone says whether the ramp has shown both sides of the knee, or never will.
+func rampDone(sc Scenario, ramp []Step) bool {
+	n, failures := len(ramp), trailingFailures(ramp)
+	if n == 0 {
+		return false
 	}
-	rate = roundRate(rate)
-	seconds := min(max(sc.StepSeconds, sc.StepDiscard+stepCompletions/rate), max(sc.StepSeconds, maxStepSeconds))
-	return Probe{PhaseRamp, rate, math.Round(seconds), sc.StepDiscard}, false
+	if ramp[n-1].OfferedRPS >= sc.CapRPS {
+		once := n < 2 || ramp[n-2].OfferedRPS < sc.CapRPS
+		return failures == 0 || failures >= failuresToStop || !once
+	}
+	seconds := 0.0
+	for _, s := range ramp {
+		seconds += s.Seconds + sc.StepDiscard
+	}
+	switch {
+	case n >= maxRampSteps || failures == n && n >= overloadSteps:
+		return true
+	case n >= rampSteps || seconds >= maxRampSeconds:
+		return failures >= failuresToStop
+	}
+	return failures >= overloadSteps && pinned(ramp[n-failures:])
+}
+
+// pinned says whether overloaded steps tell the plateau to about a percent.
+func pinned(overloaded []Step) bool {
+	var rates []float64
+	completed := int64(0)
+	for _, s := range overloaded {
+		rates = append(rates, s.CompletedRPS())
+		completed += s.Completed
+	}
+	spread := slices.Max(rates) - slices.Min(rates)
+	return completed >= pinnedCompletions || spread <= pinnedSpread*median(rates)
 }
 
 // estimate reads the ceiling off the bracket: an overloaded probe completes
@@ -126,25 +171,22 @@ func estimate(bracket []Step) float64 {
 	return max(median(overloaded), best)
 }
 
+// silent says whether the target stopped answering: nothing completed in the
+// last two steps, or in the only one.
+func silent(history []Step) bool {
+	n := len(history)
+	return n > 0 && noAnswer(history[max(0, n-failuresToStop):])
+}
+
 func noAnswer(steps []Step) bool {
-	if len(steps) == 0 {
-		return false
-	}
-	for _, s := range steps {
-		if s.Completed > 0 {
-			return false
-		}
-	}
-	return true
+	return len(steps) > 0 && !slices.ContainsFunc(steps, func(s Step) bool { return s.Completed > 0 })
 }
 
 func capHeld(sc Scenario, steps []Step) bool {
-	for _, s := range steps {
-		if ok, _ := Sustained(s); ok && s.OfferedRPS >= sc.CapRPS {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(steps, func(s Step) bool {
+		ok, _ := Sustained(s)
+		return ok && s.OfferedRPS >= sc.CapRPS
+	})
 }
 
 func anySustained(steps []Step) bool {
@@ -154,7 +196,7 @@ func anySustained(steps []Step) bool {
 func trailingFailures(steps []Step) int {
 	n := 0
 	for i := len(steps) - 1; i >= 0; i-- {
-		if _, failed := failure(steps[i]); !failed {
+		if ok, _ := Sustained(steps[i]); ok {
 			break
 		}
 		n++
@@ -172,11 +214,11 @@ func roundRate(rate float64) float64 {
 }
 
 // median of the values; 0 for none.
-func median[T cmp.Ordered](values []T) T {
-	var zero T
-	if len(values) == 0 {
-		return zero
+func median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

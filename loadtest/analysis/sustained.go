@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	maxDropRatio = 0.001 // drops and errors of a sustained step
-	minTolerance = 0.02
+	maxDropRatio  = 0.001 // of a sustained step's arrivals
+	maxErrorRatio = 0.01  // of a sustained step's arrivals
+	minTolerance  = 0.02
 )
 
 // CompletedRPS is the completed rate over the step's window.
@@ -32,29 +33,28 @@ func (s Step) tolerance() float64 {
 	return max(minTolerance, 2/math.Sqrt(float64(max(s.Arrivals, 1))))
 }
 
-// Sustained says whether the system kept up with a step: drops at most 0.1 %,
-// completions within tolerance of arrivals, and no growing backlog.
+// Sustained says whether the system kept up with a step, and if not why: drops
+// at most 0.1 %, errors at most 1 %, completions within tolerance of arrivals,
+// and no growing backlog.
 func Sustained(s Step) (ok bool, reason string) {
-	reason, failed := failure(s)
-	return !failed, reason
-}
-
-func failure(s Step) (reason string, failed bool) {
 	tolerance, arrived := s.tolerance(), s.arrivedRPS()
-	limit := max(1, maxDropRatio*float64(s.Arrivals))
 	switch {
 	case s.Completed == 0:
-		return "nothing completed", true
-	case float64(s.Dropped) > limit:
-		return fmt.Sprintf("%d of %d arrivals dropped", s.Dropped, s.Arrivals), true
-	case float64(s.Failed) > max(limit, 0.01*float64(s.Arrivals)):
-		return fmt.Sprintf("%d responses were errors", s.Failed), true
+		return false, "nothing completed"
+	case s.tooManyDropped():
+		return false, fmt.Sprintf("%d of %d arrivals dropped", s.Dropped, s.Arrivals)
+	case float64(s.Failed) > max(1, maxErrorRatio*float64(s.Arrivals)):
+		return false, fmt.Sprintf("%d responses were errors", s.Failed)
 	case s.CompletedRPS() < (1-tolerance)*arrived:
-		return fmt.Sprintf("%.1f/s completed of %.1f/s offered", s.CompletedRPS(), arrived), true
+		return false, fmt.Sprintf("%.1f/s completed of %.1f/s offered", s.CompletedRPS(), arrived)
 	case s.BacklogSlopeRPS > tolerance*arrived:
-		return fmt.Sprintf("in flight grew by %.1f a second", s.BacklogSlopeRPS), true
+		return false, fmt.Sprintf("in flight grew by %.1f a second", s.BacklogSlopeRPS)
 	}
-	return "", false
+	return true, ""
+}
+
+func (s Step) tooManyDropped() bool {
+	return float64(s.Dropped) > max(1, maxDropRatio*float64(s.Arrivals))
 }
 
 // inSLO says whether a step met the scenario's latency and error targets.

@@ -5,8 +5,8 @@
 // runs again later.
 package analysis
 
-// Status says what kind of answer a run gave. Only StatusFound prints a number
-// and only StatusCapReached a bound; every other status prints "none".
+// Status says what kind of answer a run gave. StatusFound and StatusRetrograde
+// print a number and StatusCapReached a bound; every other status prints "none".
 type Status string
 
 // The statuses of a run.
@@ -31,6 +31,7 @@ type Scenario struct {
 	ProbeDiscard  float64    `json:"probeDiscard"`  // seconds discarded from its start
 	StepSeconds   float64    `json:"stepSeconds"`   // length of a ramp step
 	StepDiscard   float64    `json:"stepDiscard"`   // seconds discarded from its start
+	StepArrivals  int        `json:"stepArrivals"`  // a ramp step is lengthened, to 60 s at most, to hold so many
 	MaxInFlight   int        `json:"maxInFlight"`   // arrivals beyond it are dropped
 	TimeoutMs     float64    `json:"timeoutMs"`     // per request
 	SLOP95Ms      float64    `json:"sloP95Ms"`      // target of the intended p95
@@ -65,6 +66,7 @@ type Step struct {
 	SchedLagP50Ms   float64          `json:"schedLagP50Ms"` // real send − intended start
 	MeanMs          float64          `json:"meanMs"`        // mean intended latency
 	InFlightMean    float64          `json:"inFlightMean"`
+	InFlightMax     float64          `json:"inFlightMax"`
 	BacklogSlopeRPS float64          `json:"backlogSlopeRps"` // growth of in-flight, requests per second
 	Hosts           []HostUse        `json:"hosts,omitempty"` // every host, medians or sums over the window
 	Generator       HostUse          `json:"generator"`       // the generator process's own host

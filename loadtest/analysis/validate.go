@@ -6,8 +6,10 @@ import (
 	"math"
 )
 
-// Validate says whether a result is one at all. An exit code is no evidence:
-// a generator can end well and have written nothing, or measured nothing.
+// Validate says whether a result is one at all. An exit code is no evidence: a
+// generator can end well and have written nothing or measured nothing. A target
+// that was down makes a valid result; its verdict says so. The search is not
+// replayed: a later version may step otherwise, and old runs stay readable.
 func Validate(r Result) error {
 	var errs []error
 	if r.Version != 1 {
@@ -25,6 +27,9 @@ func Validate(r Result) error {
 		}
 		if s.Completed == 0 && s.P95Ms != 0 || s.Completed > 0 && (s.P95Ms <= 0 || math.IsNaN(s.P95Ms)) {
 			errs = append(errs, fmt.Errorf("step %d: %d completed with a p95 of %g ms", i, s.Completed, s.P95Ms))
+		}
+		if min(s.Arrivals, s.Completed, s.Failed, s.Dropped, s.Arrivals-s.Dropped) < 0 {
+			errs = append(errs, fmt.Errorf("step %d: %d arrivals, %d completed, %d failed, %d dropped", i, s.Arrivals, s.Completed, s.Failed, s.Dropped))
 		}
 	}
 	return errors.Join(errs...)

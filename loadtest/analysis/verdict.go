@@ -5,17 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 )
 
-const (
-	retrogradeRatio  = 0.9 // completed past the wall ÷ last sustained
-	generatorCPU     = 0.80
-	generatorNIC     = 0.85
-	maxStealRatio    = 0.10
-	littlesResidual  = 0.10
-	utilisationSlack = 1.10 // X·S above so much of the cap contradicts it
-)
+const retrogradeRatio = 0.9 // completed past the wall ÷ last sustained
 
 // ScenarioDigest identifies a scenario: rows compare only when it is equal.
 func ScenarioDigest(sc Scenario) string {
@@ -26,39 +19,24 @@ func ScenarioDigest(sc Scenario) string {
 	return fmt.Sprintf("%x", sha256.Sum256(raw))[:12]
 }
 
-// Analyze reads the verdict from what a run measured.
+// Analyze reads the verdict from what a run measured. It leaves r as it is.
 func Analyze(r Result) Verdict {
 	v := Verdict{ScenarioDigest: ScenarioDigest(r.Scenario), Ceiling: "none", SLOCapacity: "none"}
-	_, ramp := split(r.Steps)
-	steps := ramp
-	if len(steps) == 0 {
-		steps = r.Steps
-	}
-	sortSteps(steps)
+	steps := judged(r.Steps)
 	v.Status = status(r, steps)
-	last := lastSustained(steps)
 	switch v.Status {
 	case StatusFound:
 		v.CeilingRPS = hockeyStick(steps)
 	case StatusRetrograde:
-		v.CeilingRPS, v.CollapsedRPS = last, collapsed(steps)
+		v.CeilingRPS, v.CollapsedRPS = lastSustained(steps), collapsed(steps)
 	case StatusCapReached:
 		v.CeilingRPS = r.Scenario.CapRPS
 	}
-	v.Invalid = invalid(r, v, steps)
-	if len(v.Invalid) > 0 && (v.Status == StatusFound || v.Status == StatusRetrograde) {
-		v.Status = StatusEnvironmentInvalid
-		if generatorLimited(nearCeiling(steps, v.CeilingRPS)) {
-			v.Status = StatusGeneratorLimited
-		}
-	}
-	v.Valid = len(v.Invalid) == 0
-	v.SLOCapacityRPS, v.SLOCapacity = sloCapacity(r.Scenario, r.Steps)
-	if k, ok := knee(steps); ok {
-		v.KneeRPS, v.KneeP95Ms = k.OfferedRPS, k.P95Ms
-	}
 	near := nearCeiling(steps, v.CeilingRPS)
-	v.Wall, v.Findings = wall(r, v, near)
+	around := aroundKnee(steps, near)
+	v.Status, v.Invalid = check(r, v, steps, around)
+	v.Valid = len(v.Invalid) == 0
+	v.Wall, v.Findings = wall(r, v, steps, around)
 	v.CPUSecondsPerRequest = cpuPerRequest(near)
 	switch v.Status {
 	case StatusFound, StatusRetrograde:
@@ -67,8 +45,34 @@ func Analyze(r Result) Verdict {
 		v.Ceiling = ">=" + formatRate(v.CeilingRPS)
 	default:
 		v.CeilingRPS, v.CollapsedRPS = 0, 0
+		return v
+	}
+	v.SLOCapacityRPS, v.SLOCapacity = sloCapacity(r)
+	if k, ok := knee(steps); ok {
+		v.KneeRPS, v.KneeP95Ms = k.OfferedRPS, k.P95Ms
 	}
 	return v
+}
+
+// judged are the steps that the verdict is read from, by rising rate: the ramp,
+// or the bracket when the search did not come that far.
+func judged(history []Step) []Step {
+	steps, ramp := split(history)
+	if len(ramp) > 0 {
+		steps = ramp
+	}
+	slices.SortStableFunc(steps, byRate)
+	return steps
+}
+
+func byRate(a, b Step) int {
+	switch {
+	case a.OfferedRPS < b.OfferedRPS:
+		return -1
+	case a.OfferedRPS > b.OfferedRPS:
+		return 1
+	}
+	return 0
 }
 
 func status(r Result, steps []Step) Status {
@@ -77,96 +81,104 @@ func status(r Result, steps []Step) Status {
 		return StatusTargetDown
 	case r.Aborted != "":
 		return StatusAborted
+	case silent(r.Steps):
+		return StatusTargetDown
 	case !anySustained(r.Steps):
 		return StatusFloorTooHigh
-	case noAnswer(steps[len(steps)-1:]):
-		return StatusTargetDown
 	}
-	first := firstFailure(steps)
-	if first < 0 {
-		if steps[len(steps)-1].OfferedRPS >= r.Scenario.CapRPS {
-			return StatusCapReached
-		}
-		return StatusEnvironmentInvalid // the bracket saw a wall that the ramp did not meet
-	}
-	if first == 0 {
-		return StatusEnvironmentInvalid // the ramp starts far below the bracket's estimate
-	}
-	if collapsed(steps) < retrogradeRatio*lastSustained(steps) {
+	switch first := firstFailure(steps); {
+	case first < 0 && capHeld(r.Scenario, steps):
+		return StatusCapReached
+	case first <= 0: // the ramp did not meet the bracket's wall, or started past it
+		return StatusEnvironmentInvalid
+	case collapsed(steps) < retrogradeRatio*lastSustained(steps):
 		return StatusRetrograde
 	}
 	return StatusFound
 }
 
-// firstFailure is the index of the first of two consecutive failures, or of a
-// failure at the end; −1 for none.
+// firstFailure is the index of the first of two consecutive failures; −1 for none.
 func firstFailure(steps []Step) int {
 	for i := range steps {
-		if ok, _ := Sustained(steps[i]); ok {
-			continue
-		}
-		if i+1 == len(steps) {
-			return i
-		}
-		if ok, _ := Sustained(steps[i+1]); !ok {
-			return i
+		if trailingFailures(steps[:i+1]) >= failuresToStop {
+			return i + 1 - failuresToStop
 		}
 	}
 	return -1
 }
 
+// lastSustained is the highest sustained rate below the first failure; 0 for none.
 func lastSustained(steps []Step) float64 {
+	k, _ := knee(steps)
+	return k.OfferedRPS
+}
+
+// knee is the last sustained step: beyond it latency is a queue's length.
+func knee(steps []Step) (Step, bool) {
 	end := firstFailure(steps)
 	if end < 0 {
 		end = len(steps)
 	}
 	for i := end - 1; i >= 0; i-- {
 		if ok, _ := Sustained(steps[i]); ok {
-			return steps[i].OfferedRPS
-		}
-	}
-	return 0
-}
-
-// collapsed is the median completed rate beyond the first failure.
-func collapsed(steps []Step) float64 {
-	var rates []float64
-	for i := max(firstFailure(steps), 0); i < len(steps); i++ {
-		rates = append(rates, steps[i].CompletedRPS())
-	}
-	return median(rates)
-}
-
-// knee is the last sustained step: beyond it latency is a queue's length.
-func knee(steps []Step) (Step, bool) {
-	last := lastSustained(steps)
-	for _, s := range steps {
-		if s.OfferedRPS == last && s.Completed > 0 {
-			return s, true
+			return steps[i], true
 		}
 	}
 	return Step{}, false
 }
 
-// sloCapacity is the highest step of the contiguous run, from the lowest rate
-// up, that met the SLO.
-func sloCapacity(sc Scenario, steps []Step) (float64, string) {
-	ordered := append([]Step{}, steps...)
-	sortSteps(ordered)
-	best := 0.0
-	for _, s := range ordered {
-		if !inSLO(sc, s) {
+// collapsed is the median completed rate from the first failure on.
+func collapsed(steps []Step) float64 {
+	var rates []float64
+	for _, s := range steps[max(firstFailure(steps), 0):] {
+		rates = append(rates, s.CompletedRPS())
+	}
+	return median(rates)
+}
+
+// sloCapacity is the highest step of the contiguous run that met the SLO: up the
+// ramp from its first step, or, when that one failed already, down the bracket.
+func sloCapacity(r Result) (rps float64, text string) {
+	steps := judged(r.Steps)
+	bracket, ramp := split(r.Steps)
+	if len(ramp) > 0 && !inSLO(r.Scenario, steps[0]) {
+		below := slices.DeleteFunc(bracket, func(s Step) bool { return s.OfferedRPS >= steps[0].OfferedRPS })
+		slices.SortStableFunc(below, byRate)
+		steps = below
+	}
+	for _, s := range steps {
+		if !inSLO(r.Scenario, s) {
 			break
 		}
-		best = s.OfferedRPS
+		rps = s.OfferedRPS
 	}
 	switch {
-	case best == 0:
+	case rps == 0:
 		return 0, "none"
-	case best >= sc.CapRPS:
-		return best, ">=" + formatRate(best)
+	case rps >= r.Scenario.CapRPS:
+		return rps, ">=" + formatRate(rps)
 	}
-	return best, formatRate(best)
+	return rps, formatRate(rps)
+}
+
+// aroundKnee are the steps near the ceiling that tell what saturated: the last
+// sustained one and those past it. Where the ramp's spacing left none of the
+// latter, the first one above is taken: below the knee nothing is at its limit.
+func aroundKnee(steps, near []Step) []Step {
+	first := firstFailure(steps)
+	if first < 0 || len(near) == 0 {
+		return near
+	}
+	var around []Step
+	for _, s := range near {
+		if s.OfferedRPS >= steps[max(first-1, 0)].OfferedRPS {
+			around = append(around, s)
+		}
+	}
+	if len(around) == 0 || around[len(around)-1].OfferedRPS < steps[first].OfferedRPS {
+		around = append(around, steps[first])
+	}
+	return around
 }
 
 // nearCeiling are the steps at 0.9 to 1.1 of the ceiling; without one, the
@@ -194,75 +206,34 @@ func nearCeiling(steps []Step, ceiling float64) []Step {
 	return near
 }
 
-// invalid lists why the figures can't carry a number.
-func invalid(r Result, v Verdict, steps []Step) []string {
-	var why []string
-	near := nearCeiling(steps, v.CeilingRPS)
-	if r.Aborted != "" {
-		why = append(why, "the run was cut: "+r.Aborted)
-	}
-	switch v.Status {
-	case StatusTargetDown:
-		return append(why, "the target did not answer")
-	case StatusFloorTooHigh:
-		return append(why, fmt.Sprintf("the floor of %s req/s was too much already; lower scenario.floorRps", formatRate(r.Scenario.FloorRPS)))
-	case StatusEnvironmentInvalid:
-		why = append(why, "the bracket and the ramp contradict each other; the system or its surroundings changed during the run")
-	}
-	if generatorLimited(near) {
-		g := generator(near)
-		why = append(why, fmt.Sprintf("load generator CPU at %d%%, NIC at %d%%", percent(g.CPURatio), percent(nicRatio(g))))
-	}
-	for _, h := range hosts(near) {
-		if h.StealRatio >= maxStealRatio {
-			why = append(why, fmt.Sprintf("steal on %s at %d%%: the physical machine was busy with others", h.Host, percent(h.StealRatio)))
-		}
-	}
-	return append(why, laws(near)...)
-}
-
-// laws checks the figures against Little's law (N = X·R) and the utilisation law
-// (CPU seconds used ≤ cap × time), for steps whose backlog is steady.
-func laws(near []Step) []string {
-	var why []string
-	for _, s := range near {
-		for _, h := range s.Hosts {
-			if h.Samples > 0 && h.CPUs > 0 && s.Seconds > 0 && h.CPUSeconds > utilisationSlack*h.CPUs*s.Seconds {
-				why = append(why, fmt.Sprintf("%s used %.2f CPU seconds in %.0f s at a cap of %g CPUs: impossible", h.Host, h.CPUSeconds, s.Seconds, h.CPUs))
-			}
-		}
-		if ok, _ := Sustained(s); !ok || s.InFlightMean < 5 {
-			continue // in a growing queue, or with few in flight, the two sides differ by right
-		}
-		if off := math.Abs(s.InFlightMean-s.CompletedRPS()*s.MeanMs/1000) / s.InFlightMean; off > 2*littlesResidual {
-			why = append(why, fmt.Sprintf("at %s req/s %.1f in flight is not rate × latency (%.0f%% off, Little's law)", formatRate(s.OfferedRPS), s.InFlightMean, 100*off))
-		}
-	}
-	return why
-}
-
-func generatorLimited(near []Step) bool {
-	g := generator(near)
-	return g.Samples > 0 && (g.CPURatio >= generatorCPU || nicRatio(g) >= generatorNIC)
-}
-
 // cpuPerRequest is every host's CPU seconds for a completed request.
-func cpuPerRequest(near []Step) map[string]float64 {
-	seconds, completed := map[string]float64{}, 0.0
-	for _, s := range near {
-		completed += float64(s.Completed)
+func cpuPerRequest(steps []Step) map[string]float64 {
+	seconds, completed := map[string]float64{}, map[string]float64{}
+	for _, s := range steps {
 		for _, h := range s.Hosts {
 			if h.Samples > 0 {
 				seconds[h.Host] += h.CPUSeconds
+				completed[h.Host] += float64(s.Completed)
 			}
 		}
 	}
 	for host := range seconds {
-		seconds[host] /= max(completed, 1)
+		seconds[host] /= max(completed[host], 1)
 	}
 	return seconds
 }
 
-func sortSteps(steps []Step) {
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].OfferedRPS < steps[j].OfferedRPS })
+// Compare gives the ceiling of b ÷ that of a. It refuses results of different
+// scenarios, and those that have no ceiling.
+func Compare(a, b Result) (ratio float64, err error) {
+	if da, db := ScenarioDigest(a.Scenario), ScenarioDigest(b.Scenario); da != db {
+		return 0, fmt.Errorf("compare runs %s and %s: their scenarios differ (%s, %s)", a.RunID, b.RunID, da, db)
+	}
+	va, vb := Analyze(a), Analyze(b)
+	for id, v := range map[string]Verdict{a.RunID: va, b.RunID: vb} {
+		if v.Status != StatusFound {
+			return 0, fmt.Errorf("compare runs %s and %s: %s has no ceiling, its status is %s", a.RunID, b.RunID, id, v.Status)
+		}
+	}
+	return vb.CeilingRPS / va.CeilingRPS, nil
 }

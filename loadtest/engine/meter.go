@@ -31,6 +31,7 @@ type meter struct {
 	lag       *hdrhistogram.Histogram // µs, real send − intended start
 
 	inFlight int64
+	most     int64     // in flight, during the window
 	changed  time.Time // when inFlight last changed
 	area     []float64 // ∫ in flight dt over each bucket of the window, request seconds
 }
@@ -117,6 +118,9 @@ func (m *meter) change(now time.Time, by int64) {
 		m.changed = now
 	}
 	m.inFlight += by
+	if m.inside(now) {
+		m.most = max(m.most, m.inFlight)
+	}
 }
 
 // close ends the count and gives what was measured.
@@ -140,6 +144,7 @@ func (m *meter) close() analysis.Step {
 		s.MeanMs = m.intended.Mean() / 1000
 	}
 	s.InFlightMean, s.BacklogSlopeRPS = m.backlog()
+	s.InFlightMax = float64(m.most)
 	return s
 }
 

@@ -64,7 +64,7 @@ func answers(http.ResponseWriter, *http.Request) {}
 func TestRunReachesTheCap(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "result.json")
 	p := testPlan(t, answers)
-	p.Scenario.ProbeSeconds = 2.8 // long enough for two samples a second apart
+	p.Scenario.ProbeSeconds, p.Scenario.StepSeconds = 2.8, 2.8 // long enough for two samples a second apart
 	var log strings.Builder
 	if err := run(context.Background(), p, out, &log); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestRunReachesTheCap(t *testing.T) {
 	if v := analysis.Analyze(r); v.Status != analysis.StatusCapReached || v.Ceiling != ">=100" {
 		t.Errorf("status %s, ceiling %s, invalid %v\n%s", v.Status, v.Ceiling, v.Invalid, log.String())
 	}
-	if r.RunID != "run1" || r.Engine != "builtin" || r.LoadSeconds != 2.8*float64(len(r.Steps)) {
+	if r.RunID != "run1" || r.Engine != "builtin" || math.Abs(r.LoadSeconds-2.8*float64(len(r.Steps))) > 1e-9 {
 		t.Errorf("run %s, engine %s, %g s of load in %d steps", r.RunID, r.Engine, r.LoadSeconds, len(r.Steps))
 	}
 	for _, s := range r.Steps {
@@ -81,7 +81,7 @@ func TestRunReachesTheCap(t *testing.T) {
 			t.Errorf("at %g/s: hosts %+v, generator %+v", s.OfferedRPS, s.Hosts, s.Generator)
 		}
 	}
-	if lines := strings.Count(log.String(), "step bracket "); lines != len(r.Steps) {
+	if lines := strings.Count(log.String(), "step bracket ") + strings.Count(log.String(), "step ramp "); lines != len(r.Steps) {
 		t.Errorf("%d progress lines for %d steps:\n%s", lines, len(r.Steps), log.String())
 	}
 	if _, err := os.Stat(beside(out, ".partial.json")); !os.IsNotExist(err) {

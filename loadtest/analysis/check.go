@@ -1,0 +1,141 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	generatorCPU     = 0.80
+	generatorNIC     = 0.85
+	generatorLagMs   = 10.0 // median send later than intended: the generator's own doing
+	inFlightFull     = 0.95 // of the in-flight cap
+	maxStealRatio    = 0.10
+	littlesSuspect   = 0.10 // residual of Little's law that is worth a finding
+	littlesInvalid   = 0.20 // residual that no sampling explains
+	littlesMinimum   = 5.0  // in flight; with fewer the edges of the window weigh too much
+	utilisationSlack = 1.10 // X·S above so much of the cap contradicts it
+)
+
+// check lists why the figures can't carry a number (rule 0), and turns a status
+// that would print one into what stands against it.
+func check(r Result, v Verdict, steps, near []Step) (Status, []string) {
+	var why []string
+	if r.Aborted != "" {
+		why = append(why, "the run was cut: "+r.Aborted)
+	}
+	switch v.Status {
+	case StatusTargetDown:
+		return v.Status, append(why, "the target did not answer")
+	case StatusFloorTooHigh:
+		return v.Status, append(why, fmt.Sprintf("the floor of %s req/s was too much already; lower scenario.floorRps", formatRate(r.Scenario.FloorRPS)))
+	case StatusEnvironmentInvalid:
+		why = append(why, "the bracket and the ramp contradict each other; the system or its surroundings changed during the run")
+	}
+	weak := weakGenerator(r.Scenario, steps, near)
+	why = append(append(why, weak...), environment(near)...)
+	if v.Status == StatusAborted || v.Status == StatusEnvironmentInvalid || len(why) == 0 {
+		return v.Status, why
+	}
+	if len(weak) > 0 {
+		return StatusGeneratorLimited, why
+	}
+	return StatusEnvironmentInvalid, why
+}
+
+// weakGenerator says how the generator, not the target, set the limit.
+func weakGenerator(sc Scenario, steps, near []Step) []string {
+	var why []string
+	if g := generator(near); g.Samples > 0 && g.CPURatio >= generatorCPU {
+		why = append(why, fmt.Sprintf("load generator CPU at %d%%", percent(g.CPURatio)))
+	} else if g.Samples > 0 && nicRatio(g) >= generatorNIC {
+		why = append(why, fmt.Sprintf("load generator NIC at %d%% of its link", percent(nicRatio(g))))
+	}
+	var lags []float64
+	for _, s := range near {
+		lags = append(lags, s.SchedLagP50Ms)
+	}
+	if lag := median(lags); lag >= generatorLagMs {
+		why = append(why, fmt.Sprintf("load generator sent %.0f ms late in the median", lag))
+	}
+	if anyHot(near) {
+		return why
+	}
+	for _, s := range steps {
+		if s.tooManyDropped() && s.InFlightMax < inFlightFull*float64(sc.MaxInFlight) {
+			return append(why, fmt.Sprintf("load generator dropped %d of %d arrivals at %s req/s with at most %.0f of %d in flight and no host hot",
+				s.Dropped, s.Arrivals, formatRate(s.OfferedRPS), s.InFlightMax, sc.MaxInFlight))
+		}
+	}
+	return why
+}
+
+// environment says what about the machines makes the figures worthless.
+func environment(near []Step) []string {
+	var why []string
+	for _, h := range hosts(near) {
+		if h.StealRatio >= maxStealRatio {
+			why = append(why, fmt.Sprintf("steal on %s at %d%%: the physical machine was busy with others", h.Host, percent(h.StealRatio)))
+		}
+	}
+	for _, s := range near {
+		for _, h := range s.Hosts {
+			if h.Samples > 0 && h.CPUs > 0 && s.Seconds > 0 && h.CPUSeconds > utilisationSlack*h.CPUs*s.Seconds {
+				why = append(why, fmt.Sprintf("%s used %.2f CPU seconds in %.0f s with a cap of %g CPUs: impossible", h.Host, h.CPUSeconds, s.Seconds, h.CPUs))
+			}
+		}
+		if off := LittlesResidual(s); off > littlesInvalid {
+			why = append(why, littles(s, off))
+		}
+	}
+	return why
+}
+
+// LittlesResidual is |N − X·R| ÷ N, N the mean in flight and R the mean latency.
+// It is 0 where the law can't be checked: in a growing queue, with errors, or
+// with few in flight, the two sides differ by right.
+func LittlesResidual(s Step) float64 {
+	if ok, _ := Sustained(s); !ok || s.Failed > 0 || s.InFlightMean < littlesMinimum {
+		return 0
+	}
+	return math.Abs(s.InFlightMean-s.CompletedRPS()*s.MeanMs/1000) / s.InFlightMean
+}
+
+func littles(s Step, off float64) string {
+	return fmt.Sprintf("at %s req/s %.1f in flight is not rate × latency (%d%% off, Little's law)", formatRate(s.OfferedRPS), s.InFlightMean, percent(off))
+}
+
+// Utilisation is ρ = X·S ÷ CPUs, the utilisation law: a rate and the CPU seconds
+// that a request needs. Above 1 the figures are impossible together: most often
+// the work of a request was not fixed and shrank under contention.
+func Utilisation(rateRPS, cpuSecondsPerRequest, cpus float64) float64 {
+	return rateRPS * cpuSecondsPerRequest / cpus
+}
+
+// suspicions are findings about the figures that do not make them worthless:
+// Little's law, and a ceiling that the CPU seconds of the ramp's first, unhurried
+// step do not allow (a request then does less work when it is contended).
+func suspicions(v Verdict, steps, near []Step) []candidate {
+	var found []candidate
+	for _, s := range near {
+		if off := LittlesResidual(s); off > littlesSuspect {
+			found = append(found, candidate{severityNote, off, Finding{"littles-law", littles(s, off),
+				map[string]float64{"residualRatio": off, "inFlightMean": s.InFlightMean, "meanMs": s.MeanMs, "completedRps": s.CompletedRPS()}}})
+		}
+	}
+	if len(steps) == 0 || v.CeilingRPS == 0 {
+		return found
+	}
+	low := cpuPerRequest(steps[:1])
+	for _, h := range steps[0].Hosts {
+		if h.Samples == 0 || h.CPUs <= 0 {
+			continue
+		}
+		if rho := Utilisation(v.CeilingRPS, low[h.Host], h.CPUs); rho > utilisationSlack {
+			found = append(found, candidate{severityNote, rho, Finding{"utilisation-law",
+				fmt.Sprintf("%s needed %.2f ms of CPU a request at %s req/s, which its %g CPUs can't give at the ceiling: the work is not fixed", h.Host, 1000*low[h.Host], formatRate(steps[0].OfferedRPS), h.CPUs),
+				map[string]float64{"utilisation": rho, "cpuSecondsPerRequest": low[h.Host], "cpus": h.CPUs}}})
+		}
+	}
+	return found
+}

@@ -1,0 +1,145 @@
+package analysis
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// system is a simulated target: a first-come-first-served queue of known
+// capacity, as a service behind an in-flight cap is.
+type system struct {
+	capacity float64 // requests per second of all servers
+	servers  int
+	fixed    bool    // fixed service times, else exponential
+	noise    float64 // standard deviation of a slow (20 s) modulation of the capacity
+	thrash   float64 // service grows by so much for each request in flight beyond 2 a server, to twice
+	diesAt   float64 // seconds; 0: never
+	limit    int     // in flight
+}
+
+type times []float64
+
+func (t times) Len() int           { return len(t) }
+func (t times) Less(i, j int) bool { return t[i] < t[j] }
+func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *times) Push(x any)        { *t = append(*t, x.(float64)) }
+func (t *times) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+// simulation is a system at work.
+type simulation struct {
+	system
+	random    *rand.Rand
+	now       float64 // when the next step begins
+	modulated float64
+	modAt     float64
+}
+
+func (s *simulation) service(at float64, inFlight int) float64 {
+	mean := float64(s.servers) / s.capacity
+	for ; s.modAt < at; s.modAt++ {
+		keep := math.Exp(-1.0 / 20)
+		s.modulated = keep*s.modulated + math.Sqrt(1-keep*keep)*s.noise*s.random.NormFloat64()
+	}
+	v := mean
+	if !s.fixed {
+		v = mean * s.random.ExpFloat64()
+	}
+	v *= max(0.1, 1+s.modulated)
+	return v * min(2, 1+s.thrash*max(0, float64(inFlight-2*s.servers)))
+}
+
+// step runs one probe on an idle system, as the engine does after its drain.
+func (s *simulation) step(p Probe) Step {
+	free, out := make(times, s.servers), times{}
+	out2 := Step{Phase: p.Phase, OfferedRPS: p.OfferedRPS, Seconds: p.Seconds - p.DiscardSeconds}
+	var latencies []float64
+	var inFlight []float64
+	nextSample := p.DiscardSeconds
+	settle := func(until float64) {
+		for len(out) > 0 && out[0] <= until {
+			if end := heap.Pop(&out).(float64); end >= p.DiscardSeconds && end < p.Seconds {
+				out2.Completed++
+			}
+		}
+	}
+	for i := range int(p.OfferedRPS * p.Seconds) {
+		t := float64(i) / p.OfferedRPS
+		for ; nextSample <= t; nextSample += 0.25 {
+			settle(nextSample)
+			inFlight = append(inFlight, float64(len(out)))
+		}
+		settle(t)
+		measured := t >= p.DiscardSeconds
+		if measured {
+			out2.Arrivals++
+		}
+		if s.diesAt > 0 && s.now+t >= s.diesAt {
+			if measured {
+				out2.Failed++
+			}
+			continue
+		}
+		if len(out) >= s.limit {
+			if measured {
+				out2.Dropped++
+			}
+			continue
+		}
+		end := max(t, free[0]) + s.service(s.now+t, len(out))
+		free[0] = end
+		out2.InFlightMax = max(out2.InFlightMax, float64(len(out)+1))
+		heap.Fix(&free, 0)
+		heap.Push(&out, end)
+		if end < p.Seconds && end >= p.DiscardSeconds {
+			latencies = append(latencies, end-t)
+		}
+	}
+	settle(p.Seconds)
+	if n := len(latencies); n > 0 && out2.Completed > 0 {
+		slices.Sort(latencies)
+		sum := 0.0
+		for _, l := range latencies {
+			sum += l
+		}
+		out2.P50Ms, out2.P95Ms, out2.P99Ms = 1000*latencies[n/2], 1000*latencies[n*95/100], 1000*latencies[n*99/100]
+		out2.MeanMs = 1000 * sum / float64(n)
+	}
+	n := float64(len(inFlight))
+	var xy, xx float64
+	for _, v := range inFlight {
+		out2.InFlightMean += v / n
+	}
+	for i, v := range inFlight {
+		x := (float64(i) - (n-1)/2) * 0.25
+		xy += x * (v - out2.InFlightMean)
+		xx += x * x
+	}
+	if xx > 0 {
+		out2.BacklogSlopeRPS = xy / xx
+	}
+	s.now += p.Seconds
+	return out2
+}
+
+// search runs a whole search on a system.
+func search(sys system, sc Scenario, seed uint64) Result {
+	if sys.limit == 0 {
+		sys.limit = sc.MaxInFlight
+	}
+	s := &simulation{system: sys, random: rand.New(rand.NewPCG(seed, 1))}
+	r := Result{Version: 1, RunID: "sim", Scenario: sc}
+	for {
+		p, done := Next(sc, r.Steps)
+		if done || len(r.Steps) > 200 {
+			return r
+		}
+		r.Steps = append(r.Steps, s.step(p))
+		r.LoadSeconds += p.Seconds
+	}
+}
