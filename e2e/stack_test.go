@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lab/loadtest/analysis"
 )
 
 // network names everything the stack leaves on this machine: the network
@@ -31,9 +33,8 @@ type outputs struct {
 	Wall          string `json:"wall"`
 	Table         string `json:"table"`
 	Result        struct {
-		CeilingRPS           float64            `json:"ceilingRps"`
-		CPUSecondsPerRequest map[string]float64 `json:"cpuSecondsPerRequest"`
-		Invalid              []string           `json:"invalid"`
+		analysis.Verdict
+		Steps []analysis.Step `json:"steps"`
 	} `json:"result"`
 }
 
@@ -47,7 +48,7 @@ func newStack(t *testing.T) *stack {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &stack{t: t, root: root, config: filepath.Join(dir, "Pulumi.e2e.yaml")}
+	s := &stack{t: t, root: root, config: filepath.Join(root, "Pulumi.e2e.yaml")}
 	s.env = append(os.Environ(),
 		"PULUMI_BACKEND_URL=file://"+dir,
 		"PULUMI_CONFIG_PASSPHRASE=e2e",
@@ -80,10 +81,20 @@ func (s *stack) must(args ...string) (string, time.Duration) {
 // up writes the config and brings the stack to it.
 func (s *stack) up(config string) (outputs, string) {
 	s.t.Helper()
+	// Pulumi has written the salt of the passphrase there.
+	old, err := os.ReadFile(s.config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(old)) {
+		if strings.HasPrefix(line, "encryptionsalt:") {
+			config = line + config
+		}
+	}
 	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	log, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e", "--config-file", s.config)
+	log, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
 	return s.outputs(), log
 }
 

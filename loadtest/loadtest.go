@@ -55,7 +55,15 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	t.InputsDigest = pulumi.All(in.Digest, w.Digest, runner.SHA256).ApplyT(func(v []any) string {
 		return infra.Digest(v, p, c.RunID)
 	}).(pulumi.StringOutput)
-	planned := pulumi.All(t.InputsDigest, token.Result).ApplyT(func(v []any) (string, error) {
+	// An id for each run, not for each set of inputs: going back to an earlier
+	// setting, or up after a destroy, is a new measurement and a new row.
+	run, err := random.NewRandomId(ctx, "run", &random.RandomIdArgs{
+		ByteLength: pulumi.Int(8), Keepers: pulumi.StringMap{"inputs": t.InputsDigest},
+	}, pulumi.Parent(t))
+	if err != nil {
+		return nil, err
+	}
+	planned := pulumi.All(run.Hex, token.Result).ApplyT(func(v []any) (string, error) {
 		p.RunID, p.Token = v[0].(string), v[1].(string)
 		return planText(p)
 	}).(pulumi.StringOutput)
@@ -64,8 +72,8 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 		Host:      generator,
 		Script:    text("load.sh"),
 		Variables: map[string]string{"max_seconds": fmt.Sprint(int(limit.Seconds()))},
-		Secrets:   map[string]pulumi.StringInput{"run_id": t.InputsDigest, "plan": planned},
-		Triggers:  []pulumi.StringInput{t.InputsDigest},
+		Secrets:   map[string]pulumi.StringInput{"run_id": run.Hex, "plan": planned},
+		Triggers:  []pulumi.StringInput{run.Hex},
 		Timeout:   limit,
 	}, pulumi.Parent(t), pulumi.DependsOn(append(samplers, in, w)))
 	if err != nil {
@@ -74,7 +82,7 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	// Nothing of a result is secret; that its script's input is would hide it.
 	stdout := pulumi.Unsecret(load.Stdout).(pulumi.StringOutput)
 	t.report(stdout)
-	if err := t.record(ctx, c, stdout, sizes); err != nil {
+	if err := t.record(ctx, c, stdout, run.Hex, sizes); err != nil {
 		return nil, err
 	}
 	return t, ctx.RegisterResourceOutputs(t, pulumi.Map{"ceiling": t.Ceiling, "wall": t.Wall})
@@ -133,7 +141,7 @@ func (t *LoadTest) report(stdout pulumi.StringOutput) {
 }
 
 // record appends the measurement to the stack's ledger, once.
-func (t *LoadTest) record(ctx *pulumi.Context, c Config, stdout pulumi.StringOutput, sizes []ledger.Host) error {
+func (t *LoadTest) record(ctx *pulumi.Context, c Config, stdout, run pulumi.StringOutput, sizes []ledger.Host) error {
 	row := pulumi.All(stdout, t.InputsDigest).ApplyT(func(v []any) (string, error) {
 		m, err := read(v[0].(string))
 		if err != nil {
@@ -145,7 +153,7 @@ func (t *LoadTest) record(ctx *pulumi.Context, c Config, stdout pulumi.StringOut
 		Create:   pulumi.Sprintf("%s ledger append results/%s.jsonl", infra.LabCLI, ctx.Stack()),
 		Stdin:    row,
 		Logging:  local.LoggingStderr,
-		Triggers: pulumi.Array{t.InputsDigest},
+		Triggers: pulumi.Array{run},
 	}, pulumi.Parent(t))
 	if err != nil {
 		return err

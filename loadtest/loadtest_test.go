@@ -40,6 +40,8 @@ func (m *mocks) NewResource(args pulumi.MockResourceArgs) (string, resource.Prop
 		out["base64"] = resource.MakeSecret(resource.NewProperty("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="))
 	case args.TypeToken == "random:index/randomPassword:RandomPassword":
 		out["result"] = resource.MakeSecret(resource.NewProperty("topsecrettoken"))
+	case args.TypeToken == "random:index/randomId:RandomId":
+		out["hex"] = resource.NewProperty("run-of-" + args.Inputs["keepers"].ObjectValue()["inputs"].StringValue())
 	// The rest is known in a preview too, as on a stack that is up: the SDK's mock
 	// monitor can't read a secret that is unknown ("malformed RPC secret").
 	case m.preview && (args.Name == "load" || args.Name == "ledger"):
@@ -170,7 +172,7 @@ func TestPreviewAndUpdateDeclareTheSame(t *testing.T) {
 	preview, up := &mocks{preview: true}, &mocks{sha256: "s1", result: holds(t)}
 	declare(t, stackConfig(t), preview, unchanged)
 	got := declare(t, stackConfig(t), up, unchanged)
-	want := []string{"command:local:Command ledger", "command:local:Command runner-amd64", "command:remote:Command load", "random:index/randomPassword:RandomPassword sampler-token"}
+	want := []string{"command:local:Command ledger", "command:local:Command runner-amd64", "command:remote:Command load", "random:index/randomId:RandomId run", "random:index/randomPassword:RandomPassword sampler-token"}
 	for _, h := range []string{"app", "cache", "database", "edge", "loadgen"} {
 		want = append(want, "command:remote:Command "+h+"-sampler", "command:remote:CopyToRemote "+h+"-runner")
 	}

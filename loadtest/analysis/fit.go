@@ -1,6 +1,46 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+const plateauBand = 0.05 // around the fit, or 1.5 tolerances: overloaded steps within it tell the plateau
+
+// ceiling fits the steps, the bracket's failed probes among them, in two passes:
+// the hockey stick finds the plateau whatever some steps say, and the completed
+// rate of all overloaded steps that lie on it is their mean, which counts every
+// completion and so is steadier than the fit's median.
+func ceiling(history []Step) float64 {
+	steps := evidence(history)
+	c := hockeyStick(steps)
+	completed, seconds := 0.0, 0.0
+	for _, s := range steps {
+		ok, _ := Sustained(s)
+		if !ok && s.arrivedRPS() > c && math.Abs(s.CompletedRPS()-c) <= max(plateauBand, 1.5*s.tolerance())*c {
+			completed += float64(s.Completed)
+			seconds += s.Seconds
+		}
+	}
+	if seconds == 0 {
+		return c
+	}
+	return completed / seconds
+}
+
+// evidence are the judged steps and, beside a ramp, the failed probes of the
+// bracket: an overloaded system completes what it can at any offered rate.
+func evidence(history []Step) []Step {
+	steps := judged(history)
+	bracket, ramp := split(history)
+	if len(ramp) == 0 {
+		return steps
+	}
+	failed := slices.DeleteFunc(bracket, func(s Step) bool { ok, _ := Sustained(s); return ok })
+	steps = append(steps, failed...)
+	slices.SortStableFunc(steps, byRate)
+	return steps
+}
 
 // hockeyStick fits X = min(λ, C) to the steps by least absolute deviations,
 // weighted by their lengths, and returns C. The minimum of such a sum lies where

@@ -25,6 +25,9 @@ const (
 
 	pinnedSpread      = 0.02   // the overloaded steps agree so well, or
 	pinnedCompletions = 12_000 // counting noise of their sum, 1/√n, is below 1 %
+
+	maxRefined = 2     // steps between the last sustained and the first failed one
+	refinedGap = 1.025 // of the two rates: closer is close enough
 )
 
 // Probe is the next constant rate to offer.
@@ -50,7 +53,8 @@ func DefaultScenario() Scenario {
 // The bracket multiplies the rate by 1.5 from the floor until two probes in a
 // row fail or the cap holds. The ramp walks from 0.6 to 1.3 of the bracket's
 // estimate, on upwards should nothing fail there, and ends early once three
-// failed steps have pinned the plateau. A cap that held in a short probe is
+// failed steps have pinned the plateau. Where the rate collapses instead, two more
+// steps narrow the gap below. A cap that held in a short probe is
 // offered once more as a full step.
 func Next(sc Scenario, history []Step) (Probe, bool) {
 	bracket, ramp := split(history)
@@ -66,13 +70,13 @@ func Next(sc Scenario, history []Step) (Probe, bool) {
 	case !anySustained(bracket):
 		return Probe{}, true
 	case !capHeld(sc, bracket):
-		return nextRamp(sc, estimate(bracket), ramp)
+		return nextRamp(sc, bracket, ramp)
 	case len(ramp) == 0:
 		return rampProbe(sc, sc.CapRPS), false
 	case capHeld(sc, ramp[:1]):
 		return Probe{}, true
 	}
-	return nextRamp(sc, estimate(bracket), ramp[1:])
+	return nextRamp(sc, bracket, ramp[1:])
 }
 
 func split(history []Step) (bracket, ramp []Step) {
@@ -104,12 +108,40 @@ func nextBracket(sc Scenario, bracket []Step) (Probe, bool) {
 	return probe(roundRate(last * bracketFactor))
 }
 
-func nextRamp(sc Scenario, estimate float64, ramp []Step) (Probe, bool) {
-	if rampDone(sc, ramp) {
+func nextRamp(sc Scenario, bracket, ramp []Step) (Probe, bool) {
+	main := ramp[:climbed(ramp)]
+	if rampDone(sc, main) {
+		return refine(sc, slices.Concat(bracket, ramp), len(ramp)-len(main))
+	}
+	around := estimate(bracket)
+	from, to := rampFrom*min(around, sc.CapRPS), min(rampTo*around, sc.CapRPS)
+	return rampProbe(sc, from+(to-from)*float64(len(ramp))/(rampSteps-1)), false
+}
+
+// climbed is the length of the ramp's rising part.
+func climbed(ramp []Step) int {
+	for i := 1; i < len(ramp); i++ {
+		if ramp[i].OfferedRPS < ramp[i-1].OfferedRPS {
+			return i
+		}
+	}
+	return len(ramp)
+}
+
+// refine halves the gap below a collapse: with a plateau the fit reads the
+// ceiling off that, but a retrograde system has none and its last sustained rate
+// is known to the ramp's spacing only.
+func refine(sc Scenario, history []Step, refined int) (Probe, bool) {
+	steps := judged(history)
+	first := firstFailure(steps)
+	if refined >= maxRefined || !retrograde(history) {
 		return Probe{}, true
 	}
-	from, to := rampFrom*min(estimate, sc.CapRPS), min(rampTo*estimate, sc.CapRPS)
-	return rampProbe(sc, from+(to-from)*float64(len(ramp))/(rampSteps-1)), false
+	last := lastSustained(steps)
+	if steps[first].OfferedRPS <= refinedGap*last {
+		return Probe{}, true
+	}
+	return rampProbe(sc, (last+steps[first].OfferedRPS)/2), false
 }
 
 func rampProbe(sc Scenario, rate float64) Probe {
@@ -138,8 +170,10 @@ func rampDone(sc Scenario, ramp []Step) bool {
 	switch {
 	case n >= maxRampSteps || failures == n && n >= overloadSteps:
 		return true
-	case n >= rampSteps || seconds >= maxRampSeconds:
+	case n == rampSteps || seconds >= maxRampSeconds:
 		return failures >= failuresToStop
+	case n > rampSteps: // the wall is above where the bracket saw it
+		return failures >= overloadSteps
 	}
 	return failures >= overloadSteps && pinned(ramp[n-failures:])
 }

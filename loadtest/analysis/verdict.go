@@ -26,9 +26,9 @@ func Analyze(r Result) Verdict {
 	v.Status = status(r, steps)
 	switch v.Status {
 	case StatusFound:
-		v.CeilingRPS = hockeyStick(steps)
+		v.CeilingRPS = ceiling(r.Steps)
 	case StatusRetrograde:
-		v.CeilingRPS, v.CollapsedRPS = lastSustained(steps), collapsed(steps)
+		v.CeilingRPS, v.CollapsedRPS = lastSustained(steps), collapsed(r.Steps)
 	case StatusCapReached:
 		v.CeilingRPS = r.Scenario.CapRPS
 	}
@@ -91,10 +91,23 @@ func status(r Result, steps []Step) Status {
 		return StatusCapReached
 	case first <= 0: // the ramp did not meet the bracket's wall, or started past it
 		return StatusEnvironmentInvalid
-	case collapsed(steps) < retrogradeRatio*lastSustained(steps):
+	case retrograde(r.Steps):
 		return StatusRetrograde
 	}
 	return StatusFound
+}
+
+// retrograde says whether the system completes less past its wall than before
+// it, by more than the rates are known to. A fit that lies so far below a
+// sustained rate says the same: there is no plateau.
+func retrograde(history []Step) bool {
+	steps := judged(history)
+	last, ok := knee(steps)
+	if !ok || firstFailure(steps) < 0 {
+		return false
+	}
+	least := min(retrogradeRatio, 1-2*last.tolerance()) * last.OfferedRPS
+	return collapsed(history) < least || ceiling(history) < least
 }
 
 // firstFailure is the index of the first of two consecutive failures; −1 for none.
@@ -128,10 +141,14 @@ func knee(steps []Step) (Step, bool) {
 }
 
 // collapsed is the median completed rate from the first failure on.
-func collapsed(steps []Step) float64 {
+func collapsed(history []Step) float64 {
+	steps := judged(history)
+	from := steps[max(firstFailure(steps), 0)].OfferedRPS
 	var rates []float64
-	for _, s := range steps[max(firstFailure(steps), 0):] {
-		rates = append(rates, s.CompletedRPS())
+	for _, s := range evidence(history) {
+		if s.OfferedRPS >= from {
+			rates = append(rates, s.CompletedRPS())
+		}
 	}
 	return median(rates)
 }
