@@ -2,39 +2,52 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// querier is what a request needs of a connection.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	Begin(ctx context.Context) (pgx.Tx, error)
-}
+// connectTimeout bounds one connection's making.
+const connectTimeout = 10 * time.Second
 
-// database hands out connections: kept up to an age, or a new one each time.
+// database hands out connections: kept up to an age, or a new one each time. Either
+// way at most POOL_SIZE are open, so that it can be kept under max_connections.
 type database struct {
-	url  string
-	pool *pgxpool.Pool // nil: a new connection for every request
-	slot chan struct{} // bounds the connections without a pool
+	settings *pgx.ConnConfig
+	pool     *pgxpool.Pool // nil: a new connection for every use
+	slots    chan struct{} // bounds the connections without a pool
+	opened   atomic.Int64  // connections made so far
 }
 
-func openDatabase(ctx context.Context, c config) (*database, error) {
-	d := &database{url: c.databaseURL, slot: make(chan struct{}, c.poolSize)}
+// openDatabase reaches nothing yet: the first use connects.
+func openDatabase(ctx context.Context, url string, c config) (*database, error) {
+	settings, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL or REPLICA_URL: is not a URL of a Postgres database") // err may hold the password
+	}
+	settings.ConnConfig.ConnectTimeout = connectTimeout
+	settings.ConnConfig.RuntimeParams["application_name"] = "lab-app"
+	// No prepared statements: with them, keeping connections would save planning too,
+	// and its row of the table would not be about connections alone.
+	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	d := &database{settings: settings.ConnConfig.Copy(), slots: make(chan struct{}, c.poolSize)}
 	if c.connMaxAge == 0 {
 		return d, nil
 	}
-	settings, err := pgxpool.ParseConfig(c.databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	settings.MinConns, settings.MaxConns = 0, int32(c.poolSize)
+	settings.MaxConnLifetime, settings.MaxConnIdleTime = c.connMaxAge, c.connMaxAge
+	settings.AfterConnect = func(context.Context, *pgx.Conn) error {
+		d.opened.Add(1)
+		return nil
 	}
-	settings.MaxConns = int32(c.poolSize)
-	settings.MaxConnLifetime = c.connMaxAge
-	settings.MaxConnIdleTime = c.connMaxAge
-	d.pool, err = pgxpool.NewWithConfig(ctx, settings)
-	return d, err
+	if d.pool, err = pgxpool.NewWithConfig(ctx, settings); err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return d, nil
 }
 
 func (d *database) close() {
@@ -43,84 +56,43 @@ func (d *database) close() {
 	}
 }
 
+// inUse is the number of connections that requests hold.
+func (d *database) inUse() int {
+	if d.pool != nil {
+		return int(d.pool.Stat().AcquiredConns())
+	}
+	return len(d.slots)
+}
+
 // with runs f with a connection.
-func (d *database) with(ctx context.Context, f func(querier) error) error {
+func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	if d.pool != nil {
 		conn, err := d.pool.Acquire(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("wait for a connection: %w", err)
 		}
 		defer conn.Release()
-		return f(conn)
+		return f(conn.Conn())
 	}
 	select {
-	case d.slot <- struct{}{}:
-		defer func() { <-d.slot }()
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("wait for a connection: %w", ctx.Err())
 	}
-	conn, err := pgx.Connect(ctx, d.url)
+	conn, err := pgx.ConnectConfig(ctx, d.settings)
 	if err != nil {
-		return err
+		return err // names host, user and database, not the password
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	d.opened.Add(1)
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // the socket is closed in any case
+	}()
 	return f(conn)
 }
 
-// queries of the read endpoints, by name, in both shapes. Both give the same rows.
-var queries = map[string]struct{ join, subquery string }{
-	"items": {
-		`SELECT i.id, i.title, count(DISTINCT x.id) FILTER (WHERE x.kind = 'like') AS likes
-		   FROM item i LEFT JOIN interaction x ON x.item_id = i.id
-		  GROUP BY i.id, i.title ORDER BY i.id LIMIT 21`,
-		`SELECT i.id, i.title, (SELECT count(*) FROM interaction x WHERE x.item_id = i.id AND x.kind = 'like') AS likes
-		   FROM item i ORDER BY i.id LIMIT 21`,
-	},
-	"latest": {
-		`SELECT i.id, i.title, coalesce(extract(epoch FROM max(x.at)), 0)::bigint AS latest
-		   FROM item i LEFT JOIN interaction x ON x.item_id = i.id
-		  GROUP BY i.id, i.title ORDER BY latest DESC, i.id LIMIT 21`,
-		`SELECT i.id, i.title, coalesce((SELECT extract(epoch FROM max(x.at)) FROM interaction x WHERE x.item_id = i.id), 0)::bigint AS latest
-		   FROM item i ORDER BY latest DESC, i.id LIMIT 21`,
-	},
-	"popular": {
-		`SELECT i.id, i.title, count(DISTINCT x.id) AS interactions
-		   FROM item i LEFT JOIN interaction x ON x.item_id = i.id
-		  GROUP BY i.id, i.title ORDER BY interactions DESC, i.id LIMIT 10`,
-		`SELECT i.id, i.title, (SELECT count(*) FROM interaction x WHERE x.item_id = i.id) AS interactions
-		   FROM item i ORDER BY interactions DESC, i.id LIMIT 10`,
-	},
-	"tags": {
-		`SELECT min(i.id), i.tag, count(DISTINCT i.id) FROM item i GROUP BY i.tag ORDER BY i.tag`,
-		`SELECT min(i.id), i.tag, count(*) FROM item i GROUP BY i.tag ORDER BY i.tag`,
-	},
-	"item": {
-		`SELECT i.id, i.title, count(DISTINCT x.id)
-		   FROM item i LEFT JOIN interaction x ON x.item_id = i.id WHERE i.id = 7 GROUP BY i.id, i.title`,
-		`SELECT i.id, i.title, (SELECT count(*) FROM interaction x WHERE x.item_id = i.id) FROM item i WHERE i.id = 7`,
-	},
-}
-
-// row is one line of an answer: every read counts something for a named thing.
-type row struct {
-	ID    int64  `json:"id"`
-	Title string `json:"title"`
-	Count int64  `json:"count"`
-}
-
-func read(ctx context.Context, d *database, name string, correlated bool) ([]row, error) {
-	sql := queries[name].join
-	if correlated {
-		sql = queries[name].subquery
-	}
-	var found []row
-	err := d.with(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sql)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-		return err
-	})
-	return found, err
+func (d *database) ping(ctx context.Context) error {
+	return d.with(ctx, func(conn *pgx.Conn) error { return conn.Ping(ctx) })
 }

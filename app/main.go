@@ -1,10 +1,11 @@
 // Command app is the demo workload: a small catalogue over Postgres with a Redis
-// cache and queue, whose knobs are the changes of the published write-ups.
+// cache and queue, whose settings are the changes of the published write-ups.
 package main
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,7 +16,7 @@ const usage = `usage: app web|worker|beat|migrate|calibrate
   worker     run the jobs of the queue
   beat       queue the scheduled jobs
   migrate    make the schema and its deterministic data
-  calibrate  print how many iterations of /work make a millisecond of CPU here
+  calibrate  print how many iterations of /work take a millisecond of CPU here
 Settings come from the environment; see config.go.`
 
 func main() {
@@ -26,29 +27,30 @@ func main() {
 		os.Exit(2)
 	}
 	if err := command(ctx, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "app:", err)
+		fmt.Fprintf(os.Stderr, "app %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
 }
 
 func command(ctx context.Context, name string) error {
+	commands := map[string]func(context.Context, config) error{
+		"web": web, "worker": worker, "beat": beat, "migrate": migrate,
+	}
 	if name == "calibrate" {
-		fmt.Println(calibrate())
-		return nil
+		perMs, err := calibrate()
+		if err == nil {
+			fmt.Println(perMs)
+		}
+		return err
+	}
+	run, ok := commands[name]
+	if !ok {
+		return fmt.Errorf("no such command\n%s", usage)
 	}
 	c, err := loadConfig(os.Getenv)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the environment:\n%w", err)
 	}
-	switch name {
-	case "web":
-		return web(ctx, c)
-	case "worker":
-		return worker(ctx, c)
-	case "beat":
-		return beat(ctx, c)
-	case "migrate":
-		return migrate(ctx, c)
-	}
-	return fmt.Errorf("no command %q\n%s", name, usage)
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	return run(ctx, c)
 }

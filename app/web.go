@@ -2,211 +2,202 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 )
 
 const (
 	requestTimeout = 15 * time.Second
-	maxWorkMs      = 10_000
+	readyTimeout   = 5 * time.Second
 )
 
 // server serves the catalogue.
 type server struct {
 	config   config
-	database *database
+	primary  *database
+	reads    *database // the replica where there is one, else the primary
 	redis    *redis.Client
 	cache    cache
 	throttle throttle
-	unready  atomic.Bool
+	metrics  *metrics
+	unready  atomic.Bool   // turned off by hand
+	working  chan struct{} // a slot for each /work that runs
 
-	requests *prometheus.CounterVec
-	latency  *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-	hits     *prometheus.CounterVec
+	complaints throttle // of the log
 }
 
+// web serves until the context ends, then finishes the requests it has.
 func web(ctx context.Context, c config) error {
-	d, err := openDatabase(ctx, c)
+	s, err := newServer(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer s.close()
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("listen for requests: %w", err)
+	}
+	return s.serve(ctx, listener)
+}
+
+func newServer(ctx context.Context, c config) (*server, error) {
 	r, err := openRedis(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer r.Close()
-	s := &http.Server{
-		Addr: c.listen, Handler: newServer(c, d, r).handler(),
-		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 2 * requestTimeout, IdleTimeout: 2 * time.Minute,
+	primary, err := openDatabase(ctx, c.databaseURL, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{config: c, primary: primary, reads: primary, redis: r, cache: cache{r, c.cacheTTL}, throttle: throttle{rateRPS: c.throttleRPS}, complaints: throttle{rateRPS: 1},
+		working: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	databases := map[string]*database{"primary": primary}
+	if c.replicaURL != "" {
+		if s.reads, err = openDatabase(ctx, c.replicaURL, c); err != nil {
+			primary.close()
+			return nil, err
+		}
+		databases["replica"] = s.reads
+	}
+	s.metrics = newMetrics(databases, c.poolSize)
+	return s, nil
+}
+
+func (s *server) close() {
+	s.primary.close()
+	if s.reads != s.primary {
+		s.reads.close()
+	}
+	_ = s.redis.Close() // nothing is in flight any more
+}
+
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	h := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      2 * requestTimeout,
+		IdleTimeout:       2 * time.Minute, // above the edge's, which closes first
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelInfo),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.ListenAndServe() }()
+	go func() { failed <- h.Serve(listener) }()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-		defer cancel()
-		return s.Shutdown(stop)
 	}
-}
-
-func newServer(c config, d *database, r *redis.Client) *server {
-	return &server{
-		config: c, database: d, redis: r, cache: cache{r, c.cacheTTL}, throttle: throttle{rate: c.throttleRPS},
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "app_requests_total", Help: "Requests by endpoint and status."}, []string{"endpoint", "status"}),
-		latency:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "app_request_seconds", Help: "Time in the handler.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}, []string{"endpoint"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "app_in_flight", Help: "Requests in the handlers."}),
-		hits:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "app_cache_total", Help: "Cache look-ups by outcome."}, []string{"outcome"}),
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	if err := h.Shutdown(stop); err != nil {
+		return fmt.Errorf("finish the last requests: %w", err)
 	}
+	return nil
 }
 
 func (s *server) handler() http.Handler {
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(s.requests, s.latency, s.inFlight, s.hits)
 	mux := http.NewServeMux()
-	for path, name := range map[string]string{
-		"/api/items": "items", "/api/latest": "latest", "/api/popular": "popular", "/api/tags": "tags", "/api/item": "item",
-	} {
-		mux.Handle("GET "+path, s.measured(name, s.read(name)))
-	}
+	mux.Handle("GET /api/items", s.measured("items", readList[item](s, itemsSQL)))
+	mux.Handle("GET /api/items/{id}", s.measured("item", s.item))
+	mux.Handle("GET /api/item", s.measured("item", s.item)) // ?id=, for a scenario of fixed paths
+	mux.Handle("GET /api/popular", s.measured("popular", readList[popularItem](s, popularSQL)))
+	mux.Handle("GET /api/latest", s.measured("latest", readList[latestItem](s, latestSQL)))
+	mux.Handle("GET /api/tags", s.measured("tags", readList[tag](s, tagsSQL)))
 	mux.Handle("POST /api/items/{id}/interactions", s.measured("interact", s.interact))
 	mux.Handle("GET /work", s.measured("work", s.work))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("POST /readyz", s.setReady)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", s.metrics.handler())
 	return mux
 }
 
-// answer is what a handler returns: a status and a JSON body.
-type answer func(r *http.Request) (status int, body []byte)
+// answer is what an endpoint returns.
+type answer struct {
+	status int
+	body   []byte // JSON
+	cache  string // "hit", "miss", "bypass" or "error", where there is a cache
+}
 
-// measured wraps a handler with the throttle, a deadline and the metrics.
-func (s *server) measured(name string, f answer) http.Handler {
+// measured wraps an endpoint with the throttle (before everything else, the cache
+// too), a deadline and the metrics.
+func (s *server) measured(name string, f func(*http.Request) answer) http.Handler {
+	latency := s.metrics.latency.WithLabelValues(name)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		s.inFlight.Inc()
-		defer s.inFlight.Dec()
-		status, body := http.StatusTooManyRequests, []byte(`{"error":"too many requests"}`)
+		s.metrics.inFlight.Inc()
+		defer s.metrics.inFlight.Dec()
+		a := problem(http.StatusTooManyRequests, "too many requests")
 		if s.throttle.allow(start) {
 			ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 			defer cancel()
-			status, body = f(r.WithContext(ctx))
+			r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+			a = f(r.WithContext(ctx))
+		}
+		if a.status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		if a.cache != "" {
+			w.Header().Set("X-Cache", a.cache)
+			s.metrics.cache.WithLabelValues(a.cache).Inc()
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.WriteHeader(status)
-		_, _ = w.Write(body) // the client is gone: nothing to tell it
-		s.requests.WithLabelValues(name, strconv.Itoa(status)).Inc()
-		s.latency.WithLabelValues(name).Observe(time.Since(start).Seconds())
+		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.body) // the client is gone: nothing to tell it
+		s.metrics.requests.WithLabelValues(name, strconv.Itoa(a.status)).Inc()
+		latency.Observe(time.Since(start).Seconds())
 	})
 }
 
-// read answers one of the read endpoints, from the cache for who is anonymous.
-func (s *server) read(name string) answer {
-	return func(r *http.Request) (int, []byte) {
-		shared := s.config.cacheTTL > 0 && anonymous(r)
-		var key string
-		if shared {
-			body, k := s.cache.get(r.Context(), name)
-			if body != nil {
-				s.hits.WithLabelValues("hit").Inc()
-				return http.StatusOK, body
-			}
-			s.hits.WithLabelValues("miss").Inc()
-			key = k
+// ready says whether requests can be answered: the databases and Redis can be
+// reached, and nobody turned it off.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	var err error
+	if s.unready.Load() {
+		err = errors.New("turned off by hand")
+	} else if err = s.primary.ping(ctx); err != nil {
+		err = fmt.Errorf("the database: %w", err)
+	} else if err = s.redis.Ping(ctx).Err(); err != nil {
+		err = fmt.Errorf("redis: %w", err)
+	} else if s.reads != s.primary {
+		if err = s.reads.ping(ctx); err != nil {
+			err = fmt.Errorf("the replica: %w", err)
 		}
-		rows, err := read(r.Context(), s.database, name, s.config.correlated)
-		if err != nil {
-			return failure(err)
-		}
-		body, err := json.Marshal(rows)
-		if err != nil {
-			return failure(err)
-		}
-		if shared {
-			s.cache.put(r.Context(), key, body)
-		}
-		return http.StatusOK, body
-	}
-}
-
-// interact records a like: the cache's generation moves after the commit, and a
-// job is queued.
-func (s *server) interact(r *http.Request) (int, []byte) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || id < 1 || id > items {
-		return http.StatusNotFound, []byte(`{"error":"no such item"}`)
-	}
-	ctx := r.Context()
-	err = s.database.with(ctx, func(q querier) error {
-		return pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "INSERT INTO interaction (item_id, kind, at) VALUES ($1, 'like', now())", id)
-			return err
-		})
-	})
-	if err == nil {
-		err = s.cache.invalidate(ctx)
-	}
-	if err == nil {
-		err = s.redis.LPush(ctx, queueKey, fmt.Sprintf("interaction:%d", id)).Err()
 	}
 	if err != nil {
-		return failure(err)
-	}
-	return http.StatusCreated, []byte(`{"ok":true}`)
-}
-
-// work does a fixed amount of CPU work.
-func (s *server) work(r *http.Request) (int, []byte) {
-	ms, err := strconv.ParseInt(r.URL.Query().Get("ms"), 10, 64)
-	if err != nil || ms < 1 || ms > maxWorkMs {
-		return http.StatusBadRequest, []byte(`{"error":"ms: want 1 to 10000"}`)
-	}
-	sum := work(ms * s.config.iterationsAtMs)
-	return http.StatusOK, fmt.Appendf(nil, `{"ms":%d,"sum":"%x"}`, ms, sum[:4])
-}
-
-func failure(err error) (int, []byte) {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusGatewayTimeout, []byte(`{"error":"timeout"}`)
-	}
-	return http.StatusServiceUnavailable, []byte(`{"error":"unavailable"}`)
-}
-
-func (s *server) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-	defer cancel()
-	_, err := read(ctx, s.database, "tags", false)
-	if err == nil {
-		err = s.redis.Ping(ctx).Err()
-	}
-	if err != nil || s.unready.Load() {
+		s.complain(ctx, slog.LevelWarn, "not ready", err) // not for the client: it holds host names
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")
 }
 
-// setReady turns readiness on or off, for drills, from this machine only.
+// complain logs what can happen in every request: at most one line a second.
+func (s *server) complain(ctx context.Context, level slog.Level, message string, err error) {
+	if s.complaints.allow(time.Now()) {
+		slog.Log(ctx, level, message, "error", err)
+	}
+}
+
+// setReady turns readiness off and on, for drills, from this machine only: not even
+// through a proxy on it.
 func (s *server) setReady(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil || !net.ParseIP(host).IsLoopback() {
+	proxied := r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" || r.Header.Get("X-Real-IP") != ""
+	if ip := net.ParseIP(host); err != nil || proxied || !ip.IsLoopback() {
 		http.Error(w, "from the machine itself only", http.StatusForbidden)
 		return
 	}
@@ -216,31 +207,5 @@ func (s *server) setReady(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.unready.Store(!ready)
-}
-
-// throttle is a token bucket of one second's burst; rate 0 lets all through.
-type throttle struct {
-	rate   float64
-	mu     sync.Mutex
-	tokens float64
-	last   time.Time
-}
-
-func (t *throttle) allow(now time.Time) bool {
-	if t.rate == 0 {
-		return true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last.IsZero() {
-		t.tokens = t.rate
-	} else {
-		t.tokens = min(t.rate, t.tokens+now.Sub(t.last).Seconds()*t.rate)
-	}
-	t.last = now
-	if t.tokens < 1 {
-		return false
-	}
-	t.tokens--
-	return true
+	fmt.Fprintf(w, "ready: %t\n", ready)
 }
