@@ -18,7 +18,8 @@ import (
 type lab struct {
 	appCPUs, databaseCPUs float64
 	step                  string
-	capRPS                int
+	floorRPS, capRPS      int
+	arrivals              int    // a ramp step holds
 	endpoints             string // YAML flow sequence
 }
 
@@ -41,8 +42,8 @@ func (l lab) config() string {
     connMaxAgeSeconds: 0
   lab:loadtest:
     step: %q
-    scenario: {floorRps: 10, capRps: %d, probeSeconds: 6, stepSeconds: 12, endpoints: %s}
-`, network, l.appCPUs, l.databaseCPUs, l.step, l.capRPS, l.endpoints)
+    scenario: {floorRps: %d, capRps: %d, probeSeconds: 6, stepSeconds: 12, stepArrivals: %d, maxInFlight: 100, endpoints: %s}
+`, network, l.appCPUs, l.databaseCPUs, l.step, l.floorRPS, l.capRPS, l.arrivals, l.endpoints)
 }
 
 // TestLocalStack walks one stack from nothing through three walls to nothing.
@@ -57,6 +58,7 @@ func TestLocalStack(t *testing.T) {
 		}
 	}
 	s.must("stack", "init", "e2e")
+	rows := 0 // that the ledger has at the end
 	t.Cleanup(func() {
 		if out, took, err := s.run("destroy", "--yes", "--skip-preview", "--stack", "e2e"); err != nil {
 			t.Errorf("destroy: %v\n%s", err, out)
@@ -69,8 +71,8 @@ func TestLocalStack(t *testing.T) {
 		if diff := cmp.Diff(before, sysctls(t)); diff != "" {
 			t.Errorf("destroy left sysctls changed:\n%s", diff)
 		}
-		if rows := ledgerRows(t, ledger); rows != 3 {
-			t.Errorf("the ledger has %d rows after destroy, want the 3 measured", rows)
+		if got := ledgerRows(t, ledger); got != rows {
+			t.Errorf("the ledger has %d rows after destroy, want the %d measured", got, rows)
 		}
 		for _, made := range []string{ledger, s.config} {
 			if err := os.Remove(made); err != nil {
@@ -79,7 +81,7 @@ func TestLocalStack(t *testing.T) {
 		}
 	})
 
-	app := lab{appCPUs: 0.3, databaseCPUs: 0.4, step: "fixed work on a capped app", capRPS: 300, endpoints: fixedWork}
+	app := lab{appCPUs: 0.3, databaseCPUs: 0.4, step: "fixed work on a capped app", floorRPS: 40, capRPS: 300, arrivals: 1000, endpoints: fixedWork}
 	got, _ := s.up(app.config())
 	t.Logf("%s\n%s", app.step, got.Table)
 	if got.CeilingStatus != "found" || !strings.HasPrefix(got.Wall, "app CPU at ") {
@@ -100,7 +102,7 @@ func TestLocalStack(t *testing.T) {
 		}
 	}
 
-	database := lab{appCPUs: 0.6, databaseCPUs: 0.15, step: "a connection per request, database capped lower", capRPS: 300, endpoints: reads}
+	database := lab{appCPUs: 0.5, databaseCPUs: 0.25, step: "a connection per request, database capped lower", floorRPS: 8, capRPS: 300, arrivals: 300, endpoints: reads}
 	got, _ = s.up(database.config())
 	t.Logf("%s\n%s", database.step, got.Table)
 	if got.CeilingStatus != "found" || !strings.HasPrefix(got.Wall, "database CPU at ") {
@@ -108,15 +110,16 @@ func TestLocalStack(t *testing.T) {
 	}
 
 	idle := database
-	idle.step, idle.capRPS = "the scenario's cap below the ceiling", 12
+	idle.step, idle.capRPS, idle.arrivals = "the scenario's cap below the ceiling", 12, 100
 	got, _ = s.up(idle.config())
 	t.Logf("%s\n%s", idle.step, got.Table)
 	if got.Ceiling != ">=12" || got.CeilingStatus != "cap-reached" || !strings.HasPrefix(got.Wall, "nothing") {
 		t.Errorf("with a low cap: ceiling %q, status %q, wall %q; want >=12, cap-reached, nothing", got.Ceiling, got.CeilingStatus, got.Wall)
 	}
-	if rows := ledgerRows(t, ledger); rows != 3 {
-		t.Errorf("the ledger has %d rows, want 3", rows)
+	if got := ledgerRows(t, ledger); got != 3 {
+		t.Errorf("the ledger has %d rows, want 3", got)
 	}
+	rows = s.faults(idle, ledger, 3)
 }
 
 // cpuSecondsBelow is what a request cost a host in the steps below a rate, which

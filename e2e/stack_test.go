@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,24 @@ import (
 // network names everything the stack leaves on this machine: the network
 // namespace, and, as a prefix, the machines' cgroups and mounts.
 const network = "lab-e2e"
+
+// lockedBuffer may be read while a command writes to it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
 
 // stack drives bin/pulumi on one stack with a backend and a config of its own.
 type stack struct {
@@ -81,6 +100,14 @@ func (s *stack) must(args ...string) (string, time.Duration) {
 // up writes the config and brings the stack to it.
 func (s *stack) up(config string) (outputs, string) {
 	s.t.Helper()
+	s.write(config)
+	log, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	return s.outputs(), log
+}
+
+// write writes the stack's config.
+func (s *stack) write(config string) {
+	s.t.Helper()
 	// Pulumi has written the salt of the passphrase there.
 	old, err := os.ReadFile(s.config)
 	if err != nil {
@@ -94,8 +121,6 @@ func (s *stack) up(config string) (outputs, string) {
 	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	log, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
-	return s.outputs(), log
 }
 
 func (s *stack) outputs() outputs {

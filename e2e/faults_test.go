@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// update is a `pulumi up` in the background.
+type update struct {
+	cmd    *exec.Cmd
+	output lockedBuffer
+	done   chan error
+}
+
+// start begins an up, in a process group of its own, and waits for a text in
+// what it prints.
+func (s *stack) start(text string) *update {
+	s.t.Helper()
+	u := &update{cmd: exec.Command(filepath.Join(s.root, "bin", "pulumi"), "up", "--yes", "--skip-preview", "--stack", "e2e", "--non-interactive"), done: make(chan error, 1)}
+	u.cmd.Dir, u.cmd.Env = s.root, s.env
+	u.cmd.Stdout, u.cmd.Stderr = &u.output, &u.output
+	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := u.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() { u.done <- u.cmd.Wait() }()
+	deadline := time.After(5 * time.Minute)
+	for !strings.Contains(u.output.String(), text) {
+		select {
+		case err := <-u.done:
+			s.t.Fatalf("up ended before it printed %q: %v\n%s", text, err, u.output.String())
+		case <-deadline:
+			s.t.Fatalf("up did not print %q in 5 minutes\n%s", text, u.output.String())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return u
+}
+
+// signal sends a signal to the up and its plugins, and waits for its end.
+func (u *update) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(-u.cmd.Process.Pid, sig); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-u.done:
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("up did not end 2 minutes after %v\n%s", sig, u.output.String())
+	}
+}
+
+// processes of a machine whose command line holds a text.
+func processes(t *testing.T, machine, text string) []int {
+	t.Helper()
+	var found []int
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if bytes.Contains(group, []byte("/"+network+"-"+machine)) && strings.Contains(strings.ReplaceAll(string(line), "\x00", " "), text) {
+			pid, err := strconv.Atoi(filepath.Base(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func kill(t *testing.T, machine, text string) {
+	t.Helper()
+	pids := processes(t, machine, text)
+	if len(pids) == 0 {
+		t.Fatalf("no process of %s has %q", machine, text)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			t.Fatal(err)
+		}
+	}
+}
+
+// faults goes through what can die during an up. The stack is up with a load
+// that takes half a minute; rows is what the ledger has.
+func (s *stack) faults(l lab, ledger string, rows int) (after int) {
+	s.t.Helper()
+	again := func(id string) {
+		config := strings.Replace(l.config(), "    step:", "    runId: "+id+"\n    step:", 1)
+		s.write(config)
+	}
+	want := func(what string, n int) {
+		s.t.Helper()
+		if got := ledgerRows(s.t, ledger); got != n {
+			s.t.Errorf("%s: the ledger has %d rows, want %d", what, got, n)
+		}
+	}
+
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
+		again(fmt.Sprintf("signal-%d", i))
+		u := s.start("step bracket")
+		u.signal(s.t, sig)
+		want(sig.String(), rows)
+		out, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+		rows++
+		want("the up after "+sig.String(), rows)
+		if !strings.Contains(out, "step bracket") {
+			s.t.Errorf("the up after %v shows nothing of the load it attached to:\n%s", sig, out)
+		}
+	}
+
+	again("runner-killed")
+	u := s.start("step bracket")
+	kill(s.t, "loadgen", "lab-runner run")
+	if err := <-u.done; err == nil || !strings.Contains(u.output.String(), "run pulumi up again") {
+		s.t.Errorf("an up whose load generator was killed: %v\n%s", err, u.output.String())
+	}
+	want("a killed runner", rows)
+	s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	rows++
+	want("the up after a killed runner", rows)
+
+	kill(s.t, "database", "")
+	out, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	want("a machine that died", rows) // it is back, nothing that moves the ceiling changed
+	if !strings.Contains(out, "machine database: ") {
+		s.t.Errorf("the up after a machine died does not bring it back:\n%s", out)
+	}
+	return rows
+}
