@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -93,6 +94,24 @@ func kill(t *testing.T, machine, text string) {
 	}
 }
 
+// fillDisk lays a file system without a free byte over a folder of a machine.
+func fillDisk(t *testing.T, machine, folder string) (free func()) {
+	t.Helper()
+	inside := func(command string) {
+		t.Helper()
+		init := processes(t, machine, "systemd")
+		if len(init) == 0 {
+			t.Fatalf("machine %s has no systemd", machine)
+		}
+		out, err := exec.Command("nsenter", "--target", strconv.Itoa(slices.Min(init)), "--mount", "--", "sh", "-ec", command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s in %s: %v\n%s", command, machine, err, out)
+		}
+	}
+	inside("mount -t tmpfs -o size=4k tmpfs " + folder + "; head -c 4096 /dev/zero >" + folder + "/full")
+	return func() { t.Helper(); inside("umount " + folder) }
+}
+
 // faults goes through what can die during an up. The stack is up with a load
 // that takes half a minute; rows is what the ledger has.
 func (s *stack) faults(l lab, ledger string, rows int) (after int) {
@@ -132,11 +151,89 @@ func (s *stack) faults(l lab, ledger string, rows int) (after int) {
 	rows++
 	want("the up after a killed runner", rows)
 
-	kill(s.t, "database", "")
+	again("ssh-cut")
+	u = s.start("step bracket")
+	kill(s.t, "loadgen", "sshd: root@")
+	if err := <-u.done; err == nil {
+		s.t.Errorf("an up whose SSH connection was cut succeeded:\n%s", u.output.String())
+	}
+	want("a cut SSH connection", rows)
 	out, _ := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	rows++
+	want("the up after a cut SSH connection", rows)
+	if !strings.Contains(out, "step bracket") {
+		s.t.Errorf("the up after a cut SSH connection shows nothing of the load it attached to:\n%s", out)
+	}
+
+	again("disk-full")
+	free := fillDisk(s.t, "loadgen", "/var/lib/lab")
+	out, _, err := s.run("up", "--yes", "--skip-preview", "--stack", "e2e")
+	if err == nil || !strings.Contains(out, "loadgen: load: /var/lib/lab/") || !strings.Contains(out, "could not be written: 0 free") {
+		s.t.Errorf("an up with a full disk: %v\n%s", err, out)
+	}
+	want("a full disk", rows)
+	free()
+	s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	rows++
+	want("the up after a full disk", rows)
+
+	kill(s.t, "database", "")
+	out, _ = s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
 	want("a machine that died", rows) // it is back, nothing that moves the ceiling changed
 	if !strings.Contains(out, "machine database: ") {
 		s.t.Errorf("the up after a machine died does not bring it back:\n%s", out)
 	}
+
+	restart(s.t)
+	out, _ = s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	want("a restart of the computer", rows)
+	for _, name := range []string{"network " + network, "machine app", "machine database", "machine cache", "machine edge", "machine loadgen"} {
+		if !strings.Contains(out, name+": ") {
+			s.t.Errorf("the up after a restart of the computer does not bring %s back:\n%s", name, out)
+		}
+	}
 	return rows
+}
+
+// restart leaves of the stack what a restart of the computer leaves: the disks.
+func restart(t *testing.T) {
+	t.Helper()
+	for _, machine := range []string{"app", "database", "cache", "edge", "loadgen"} {
+		kill(t, machine, "")
+	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		raw, _ := os.ReadFile(path)
+		line := strings.ReplaceAll(string(raw), "\x00", " ")
+		if !strings.Contains(line, " network serve ") || !strings.Contains(line, network) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if at := strings.Fields(line)[1]; strings.Contains(at, "/"+network+"/") {
+			if err := syscall.Unmount(at, syscall.MNT_DETACH); err != nil {
+				t.Fatalf("unmount %s: %v", at, err)
+			}
+		}
+	}
+	if out, err := exec.Command("ip", "netns", "delete", network).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Remove("/run/lab/" + network + ".json"); err != nil {
+		t.Fatal(err)
+	}
 }

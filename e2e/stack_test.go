@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +73,8 @@ func newStack(t *testing.T) *stack {
 	s.env = append(os.Environ(),
 		"PULUMI_BACKEND_URL=file://"+dir,
 		"PULUMI_CONFIG_PASSPHRASE=e2e",
+		"PULUMI_STACK=e2e",
+		"PULUMI_SKIP_CONFIRMATIONS=true",
 		"NO_COLOR=1",
 	)
 	return s
@@ -97,6 +101,32 @@ func (s *stack) must(args ...string) (string, time.Duration) {
 	return out, took
 }
 
+// shell runs a command line of the documentation as a reader would.
+func (s *stack) shell(line string) string {
+	s.t.Helper()
+	cmd := exec.Command("bash", "-euc", line)
+	cmd.Dir, cmd.Env = s.root, s.env
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	s.t.Logf("%s: %.1f s", line, time.Since(start).Seconds())
+	return string(out)
+}
+
+var changedLine = regexp.MustCompile(`(?m)^\s*\S+\s+(?:command|random):\S+\s+(\S+)\s+(?:created|updated|replaced|deleted)`)
+
+// changed are the resources that an up's log says were touched, sorted.
+func changed(log string) []string {
+	var names []string
+	for _, match := range changedLine.FindAllStringSubmatch(log, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // up writes the config and brings the stack to it.
 func (s *stack) up(config string) (outputs, string) {
 	s.t.Helper()
@@ -110,7 +140,7 @@ func (s *stack) write(config string) {
 	s.t.Helper()
 	// Pulumi has written the salt of the passphrase there.
 	old, err := os.ReadFile(s.config)
-	if err != nil {
+	if err != nil && !os.IsNotExist(err) {
 		s.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(old)) {

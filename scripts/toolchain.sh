@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Puts everything that `pulumi up` needs into .toolchain/: a pulumi of the
-# required version from PATH is used as it is; else the pinned release is tried;
-# else it is built from its Go modules.
+# required version from PATH is used as it is, with the official plugins. Else the
+# CLI is the pinned release or, where that can't be had, built from its Go modules;
+# its language host and plugins are built here, so that go.sum vouches for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=3.274.1
 bin=$PWD/.toolchain/bin
-home=$PWD/.toolchain/home # PULUMI_HOME where pulumi is built
+home=$PWD/.toolchain/home # PULUMI_HOME where the plugins are built
 mkdir -p "$bin"
 
 say() { echo "toolchain: $*" >&2; }
@@ -37,45 +38,36 @@ from_path() {
       continue
     fi
     say "using $found ($has) with the official plugins"
-    rm -rf "$bin/pulumi-language-go" "$home" .toolchain/built
+    rm -rf "$bin/pulumi-language-go" "$home" .toolchain/built .toolchain/release
     ln -sfn "$found" "$bin/pulumi" || exit 1
     return 0
   done < <(type -ap pulumi || true)
   return 1
 }
 
-# release downloads the pinned release when its sha256 is in the repository.
-release() {
-  local arch sum dir
-  arch=$(uname -m)
-  arch=${arch//x86_64/x64}
-  arch=${arch//aarch64/arm64}
-  sum=$(awk -v f="pulumi-v$version-linux-$arch.tar.gz" '$2 == f { print $1 }' tools/pulumi/release.sha256)
-  if [ -z "$sum" ]; then
-    say "no release for linux-$arch is pinned in tools/pulumi/release.sha256: building instead"
-    return 1
+# cli puts pulumi itself there.
+cli() {
+  if [ -L "$bin/pulumi" ]; then # to one from PATH that is gone
+    rm -f "$bin/pulumi"
   fi
-  dir=$(mktemp -d)
-  say "downloading pulumi v$version"
-  if curl -fsSL --connect-timeout 5 --max-time 300 -o "$dir/p.tar.gz" \
-    "https://github.com/pulumi/pulumi/releases/download/v$version/pulumi-v$version-linux-$arch.tar.gz" &&
-    echo "$sum  $dir/p.tar.gz" | sha256sum --check --quiet &&
-    tar -xzf "$dir/p.tar.gz" -C "$dir" &&
-    install -m 755 "$dir"/pulumi/pulumi "$dir"/pulumi/pulumi-language-go "$bin/"; then
-    rm -rf "$home" "$dir"
+  if cmp -s tools/pulumi/release.sha256 .toolchain/release && [ -x "$bin/pulumi" ]; then
     return 0
   fi
-  rm -rf "$dir"
-  say "the release can't be had here"
-  return 1
-}
-
-# from_modules builds pulumi, its language host and the plugins.
-from_modules() {
-  local start=$SECONDS plugin name
-  touch .toolchain/built # first: what an interrupted build left is no release
+  if [ ! -x "$bin/pulumi" ] || [ -e .toolchain/release ]; then
+    rm -f .toolchain/release "$bin/pulumi"
+    if scripts/release.sh "$bin"; then
+      cp tools/pulumi/release.sha256 .toolchain/release
+      return 0
+    fi
+  fi
   build 'pulumi CLI (about 8 CPU minutes)' "$bin/pulumi" github.com/pulumi/pulumi/pkg/v3/cmd/pulumi \
     "-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v$version"
+}
+
+# plugins builds the language host and the plugins.
+plugins() {
+  local plugin name
+  touch .toolchain/built # first: for bin/pulumi, also after an interrupted build
   build 'language host' "$bin/pulumi-language-go" ./pulumi-language-go
   # In the plugin cache, under the versions that the SDKs ask for.
   for plugin in command-v1.2.1 random-v4.18.2; do
@@ -83,18 +75,14 @@ from_modules() {
     mkdir -p "$home/plugins/resource-$plugin"
     build "plugin ${plugin%-v*}" "$home/plugins/resource-$plugin/$name" "./$name"
   done
-  if [ "$((SECONDS - start))" -gt 10 ]; then
-    say "ready after $((SECONDS - start)) s"
-  fi
 }
 
-if from_path; then
-  : # nothing to build
-elif [ -e .toolchain/built ]; then
-  from_modules # quick when current
-elif [ ! -x "$bin/pulumi" ] || [ -L "$bin/pulumi" ]; then
-  rm -f "$bin/pulumi"
-  release || from_modules
+if ! from_path; then
+  cli
+  plugins
 fi
 go build -trimpath -o "$bin/lab" ./cmd/lab
 "$bin/pulumi" version >/dev/null
+if [ "$SECONDS" -gt 10 ]; then
+  say "ready after $SECONDS s"
+fi
