@@ -82,7 +82,7 @@ func TestLocalStack(t *testing.T) {
 
 	// 10 ms of work a request: the rest of a request, which gets cheaper with the
 	// rate, is a tenth of it.
-	app := lab{appCPUs: 0.5, databaseCPUs: 0.3, step: "fixed work on a capped app", floorRPS: 16, capRPS: 300, arrivals: 600, endpoints: fixedWork}
+	app := lab{appCPUs: 0.5, databaseCPUs: 0.3, step: "fixed work on a capped app", floorRPS: 16, capRPS: 300, arrivals: 400, endpoints: fixedWork}
 	s.write(app.config())
 	s.shell("make up STACK=e2e") // the README's command
 	got := s.outputs()
@@ -103,7 +103,7 @@ func TestLocalStack(t *testing.T) {
 		t.Errorf("a second up of an unchanged stack changes something:\n%s\n%s", diff, log)
 	}
 
-	database := lab{appCPUs: 0.5, databaseCPUs: 0.25, step: "a connection per request, database capped lower", floorRPS: 8, capRPS: 300, arrivals: 300, endpoints: reads}
+	database := lab{appCPUs: 0.5, databaseCPUs: 0.25, step: "a connection per request, database capped lower", floorRPS: 8, capRPS: 300, arrivals: 200, endpoints: reads}
 	got, log = s.up(database.config())
 	if diff := cmp.Diff([]string{"app", "database", "ledger", "load", "run"}, changed(log)); diff != "" {
 		t.Errorf("other CPU caps and another scenario change (-want +got):\n%s\n%s", diff, log)

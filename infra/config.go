@@ -95,7 +95,7 @@ func Defaults() Config {
 	return Config{
 		Network:  NetworkConfig{Name: "lab-local", Subnet: "10.77.0.0/24", Loopback: "127.77.0.0/24"},
 		Postgres: PostgresConfig{MaxConnections: 100, WorkMemMiB: 4},
-		Redis:    RedisConfig{Policy: "allkeys-lru"},
+		Redis:    RedisConfig{Policy: "volatile-lru"},
 		Edge:     EdgeConfig{Workers: 1, WorkerConnections: 4096, Keepalive: 64, BufferKiB: 16},
 	}
 }
