@@ -16,7 +16,15 @@ say() { echo "toolchain: $*" >&2; }
 # build LABEL FILE PACKAGE [LDFLAGS]: from tools/pulumi; quick when nothing changed.
 build() {
   [ -e "$2" ] || say "building $1 …"
-  (cd tools/pulumi && go build -trimpath -ldflags "-s -w ${4:-}" -o "$2" "$3")
+  (cd tools/pulumi && go build -v -trimpath -ldflags "-s -w ${4:-}" -o "$2" "$3") 2> >(counted "$1" >&2)
+}
+
+# counted LABEL: of what `go build -v` says, a line for 200 packages; the rest as it is.
+counted() {
+  awk -v label="$1" '
+    /^[^ #:]+$/ { if (++n % 200 == 0) print "toolchain: " label ": " n " packages compiled"; fflush(); next }
+    /^go: downloading / { if (++d % 200 == 0) print "toolchain: " label ": " d " modules downloaded"; fflush(); next }
+    { print; fflush() }'
 }
 
 # usable VERSION: is it at least 3.150 and below 4, as Pulumi.yaml asks?

@@ -143,3 +143,20 @@ func TestInvalidRunsPrintNoNumber(t *testing.T) {
 		t.Errorf("aborted: %+v", v)
 	}
 }
+
+// A step a few percent past the ceiling can be sustained, within the counting
+// noise of few arrivals, and end before its p95 shows the growing queue.
+func TestSLOCapacityIsNotAboveTheCeiling(t *testing.T) {
+	r := Result{Version: 1, RunID: "r", Scenario: DefaultScenario()}
+	for _, offered := range []float64{30, 40, 50, 59, 66, 72, 80} {
+		r.Steps = append(r.Steps, flat(offered, 56))
+	}
+	past := &r.Steps[3]
+	past.P95Ms, past.BacklogSlopeRPS = 300, 2
+	if ok, why := Sustained(*past); !ok {
+		t.Fatalf("the step at 59/s was not sustained: %s", why)
+	}
+	if v := Analyze(r); v.Ceiling != "56" || v.SLOCapacity != "56" || v.SLOCapacityRPS != v.CeilingRPS {
+		t.Errorf("%s: ceiling %s, SLO capacity %s, want 56 and 56", v.Status, v.Ceiling, v.SLOCapacity)
+	}
+}

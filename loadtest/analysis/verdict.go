@@ -48,6 +48,11 @@ func Analyze(r Result) Verdict {
 		return v
 	}
 	v.SLOCapacityRPS, v.SLOCapacity = sloCapacity(r)
+	if v.Status == StatusFound && v.SLOCapacityRPS > v.CeilingRPS {
+		// A step a little past the ceiling, within counting noise, ends before its
+		// queue has grown to the target: held longer it would miss it.
+		v.SLOCapacityRPS, v.SLOCapacity = v.CeilingRPS, v.Ceiling
+	}
 	if k, ok := knee(steps); ok {
 		v.KneeRPS, v.KneeP95Ms = k.OfferedRPS, k.P95Ms
 	}
