@@ -34,7 +34,7 @@ test: setup-test toolchain lint ## every test, the real machines among them
 	scripts/test.sh
 
 .PHONY: lint
-lint: ## gofmt, go vet, shellcheck
+lint: ## gofmt, go mod tidy, go vet, staticcheck, shellcheck
 	scripts/lint.sh
 
 .PHONY: env

@@ -9,8 +9,9 @@ unformatted=$(gofmt -l "${go[@]}")
   echo "not gofmt'ed: $unformatted" >&2
   exit 1
 }
+lint=$PWD/tools/lint/go.mod
 for module in . tools/pulumi; do
-  (cd "$module" && go vet ./...)
+  (cd "$module" && go mod tidy -diff && go vet ./... && go tool -modfile="$lint" staticcheck ./...)
 done
 # Pulumi writes the salt of this folder's passphrase into the stack's file; in a
 # clone, which has another passphrase, no stack could be selected.
