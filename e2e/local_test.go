@@ -42,7 +42,7 @@ func (l lab) config() string {
     connMaxAgeSeconds: 0
   lab:loadtest:
     step: %q
-    scenario: {floorRps: %d, capRps: %d, probeSeconds: 6, stepSeconds: 12, stepArrivals: %d, maxInFlight: 100, endpoints: %s}
+    scenario: {floorRps: %d, capRps: %d, probeSeconds: 6, stepSeconds: 12, stepArrivals: %d, maxInFlight: 100, repeats: 1, warmupSeconds: 0, settleSeconds: 0, endpoints: %s}
 `, network, l.appCPUs, l.databaseCPUs, l.step, l.floorRPS, l.capRPS, l.arrivals, l.endpoints)
 }
 

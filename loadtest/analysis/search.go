@@ -41,9 +41,10 @@ type Probe struct {
 // DefaultScenario is the search that the configuration starts from.
 func DefaultScenario() Scenario {
 	return Scenario{
-		Kind: "search", FloorRPS: 10, CapRPS: 600,
+		Kind: KindSearch, Engine: EngineBuiltin, FloorRPS: 10, CapRPS: 600, RiseRPS: 10,
 		ProbeSeconds: 10, ProbeDiscard: 3, StepSeconds: 15, StepDiscard: 4, StepArrivals: 1000,
 		MaxInFlight: 1000, TimeoutMs: 10_000, SLOP95Ms: 500, SLOErrorRatio: 0.01, Seed: 1,
+		WarmupSeconds: 60, SettleSeconds: 60, Repeats: 3, Protocol: ProtocolHTTP1, KeepAlive: true,
 	}
 }
 
