@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"time"
@@ -33,12 +32,10 @@ func samplerAddress(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(samplerPort))
 }
 
-// maxLoad bounds a run: the longest search of the scenario, twice over, and five
-// minutes for the rest.
+// maxLoad bounds a run: its load, half as much again for what is between the
+// steps, and five minutes for the rest.
 func maxLoad(sc analysis.Scenario) time.Duration {
-	probes := 2 + math.Ceil(math.Log(sc.CapRPS/sc.FloorRPS)/math.Log(1.5))
-	seconds := probes*sc.ProbeSeconds + 13*max(sc.StepSeconds, 60)
-	return time.Duration(2*seconds)*time.Second + 5*time.Minute
+	return time.Duration(1.5*analysis.MaxSeconds(sc))*time.Second + 5*time.Minute
 }
 
 // planText is the plan that the runner reads.

@@ -68,7 +68,7 @@ func TestTheLimitIsAboveTheLongestSearch(t *testing.T) {
 			completed := int64(min(p.OfferedRPS, row.cap*0.95) * window)
 			arrivals := int64(p.OfferedRPS * window)
 			history = append(history, analysis.Step{
-				Phase: p.Phase, OfferedRPS: p.OfferedRPS, Seconds: window, Arrivals: arrivals, Completed: completed, Dropped: arrivals - completed, P95Ms: 5,
+				Run: p.Run, Phase: p.Phase, OfferedRPS: p.OfferedRPS, Seconds: window, Arrivals: arrivals, Completed: completed, Dropped: arrivals - completed, P95Ms: 5,
 			})
 		}
 		if limit := maxLoad(sc); limit < time.Duration(total)*time.Second+time.Minute || len(history) == 1000 {

@@ -6,55 +6,153 @@ import (
 	"testing"
 )
 
-// maxLoadSeconds is the longest that a search may load a lab.
-const maxLoadSeconds = 600
+// A case is a system and how far a ceiling may be off its capacity: the 5th and
+// the 95th percentile of the error of one run, in percent.
+type accuracyCase struct {
+	name      string
+	system    system
+	low, high float64
+	status    Status
+}
 
-// TestAccuracy compares the searches' ceilings with the known capacities of
-// simulated systems, over many seeds. The bounds are the 5th and the 95th
-// percentile of the error of one run, in percent; the median of five runs and the
-// time under load are printed beside them.
-func TestAccuracy(t *testing.T) {
+var accuracyCases = []accuracyCase{
+	{"M/M/4, 260/s", system{capacity: 260, servers: 4}, -1.5, 1.5, StatusFound},
+	{"M/M/9, 1400/s", system{capacity: 1400, servers: 9}, -0.7, 0.7, StatusFound},
+	{"M/D/1, 200/s", system{capacity: 200, servers: 1, fixed: true}, -0.5, 0.5, StatusFound},
+	{"M/M/4, 30/s", system{capacity: 30, servers: 4}, -4, 4, StatusFound},
+	{"5 % capacity noise", system{capacity: 260, servers: 4, noise: 0.05}, -5.5, 5.5, StatusFound},
+	{"retrograde", system{capacity: 260, servers: 4, thrash: 0.002}, -9, 0, StatusRetrograde},
+	{"sharply retrograde", system{capacity: 260, servers: 4, thrash: 0.01}, -17, 0, StatusRetrograde},
+}
+
+// measure searches a system once for each seed.
+func (c accuracyCase) measure(repeats int, seeds uint64) (errors, load []float64) {
 	scenario := DefaultScenario()
-	scenario.FloorRPS, scenario.CapRPS = 20, 5000
-	for _, row := range []struct {
-		name      string
-		system    system
-		low, high float64
-		status    Status
-	}{
-		{"M/M/4, 260/s", system{capacity: 260, servers: 4}, -1.6, 1.6, StatusFound},
-		{"M/M/9, 1400/s", system{capacity: 1400, servers: 9}, -1, 0.8, StatusFound},
-		{"M/D/1, 200/s", system{capacity: 200, servers: 1, fixed: true}, -0.5, 0.5, StatusFound},
-		{"M/M/4, 30/s", system{capacity: 30, servers: 4}, -4.5, 4.5, StatusFound},
-		{"5 % capacity noise", system{capacity: 260, servers: 4, noise: 0.05}, -7, 7, StatusFound},
-		{"retrograde", system{capacity: 260, servers: 4, thrash: 0.002}, -8.5, 0, StatusRetrograde},
-		{"sharply retrograde", system{capacity: 260, servers: 4, thrash: 0.01}, -17, 0, StatusRetrograde},
-	} {
-		const seeds = 40
-		var errors, load []float64
-		for seed := range uint64(seeds) {
-			r := search(row.system, scenario, seed)
-			load = append(load, r.LoadSeconds)
-			if v := Analyze(r); v.Status == row.status {
-				errors = append(errors, 100*(v.CeilingRPS/row.system.capacity-1))
-			}
+	scenario.FloorRPS, scenario.CapRPS, scenario.Repeats = 20, 5000, repeats
+	for seed := range seeds {
+		r := search(c.system, scenario, seed)
+		load = append(load, r.LoadSeconds)
+		if v := Analyze(r); v.Status == c.status {
+			errors = append(errors, 100*(v.CeilingRPS/c.system.capacity-1))
 		}
+	}
+	return errors, load
+}
+
+// The ceilings of simulated systems lie around their known capacities.
+func TestAccuracy(t *testing.T) {
+	const seeds = 40
+	for _, c := range accuracyCases {
+		errors, load := c.measure(1, seeds)
 		if len(errors) < seeds*95/100 {
-			t.Errorf("%s: %d of %d runs were %s", row.name, len(errors), seeds, row.status)
-		}
-		var ofFive []float64
-		for i := 0; i+5 <= len(errors); i++ {
-			ofFive = append(ofFive, median(errors[i:i+5]))
+			t.Errorf("%s: %d of %d runs were %s", c.name, len(errors), seeds, c.status)
+			continue
 		}
 		low, high := ends(errors)
-		low5, high5 := ends(ofFive)
-		longest := slices.Max(load)
-		t.Logf("%-20s one run %+5.1f .. %+5.1f %%, median of five %+5.1f .. %+5.1f %%, load %3.0f s (at most %3.0f s)", row.name, low, high, low5, high5, median(load), longest)
-		if low < row.low || high > row.high {
-			t.Errorf("%s: error %+.1f .. %+.1f %%, want %+.1f .. %+.1f %%", row.name, low, high, row.low, row.high)
+		t.Logf("%-20s %+5.1f .. %+5.1f %%, load %3.0f s (at most %3.0f s)", c.name, low, high, median(load), slices.Max(load))
+		if low < c.low || high > c.high {
+			t.Errorf("%s: error %+.1f .. %+.1f %%, want %+.1f .. %+.1f %%", c.name, low, high, c.low, c.high)
 		}
-		if longest > maxLoadSeconds {
-			t.Errorf("%s: %.0f s of load, want at most %d", row.name, longest, maxLoadSeconds)
+		if longest := slices.Max(load); longest > searchSeconds {
+			t.Errorf("%s: %.0f s of load, want at most %d", c.name, longest, searchSeconds)
+		}
+	}
+}
+
+// Of capacity that wanders by 15 %, three runs give the number within the noise,
+// or none.
+func TestMuchNoiseGivesNoNumberOrARoughOne(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS = 20, 5000
+	numbers, far := 0, 0
+	for seed := range uint64(30) {
+		v := Analyze(search(system{capacity: 260, servers: 4, noise: 0.15}, sc, seed))
+		if v.Ceiling == "none" {
+			if len(v.Invalid) == 0 {
+				t.Errorf("seed %d: no number and no reason", seed)
+			}
+			continue
+		}
+		numbers++
+		if math.Abs(v.CeilingRPS/260-1) > 0.15 {
+			far++
+		}
+	}
+	t.Logf("%d of 30 gave a number, %d of them more than 15 %% off", numbers, far)
+	if far > 2 {
+		t.Errorf("%d of %d numbers are more than 15 %% off", far, numbers)
+	}
+}
+
+// The interval of three quiet runs holds the capacity as often as it says, and is
+// narrow enough to be of use.
+func TestIntervalHoldsTheCapacity(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS = 20, 5000
+	inside, widest := 0, 0.0
+	const seeds = 40
+	for seed := range uint64(seeds) {
+		v := Analyze(search(system{capacity: 260, servers: 4}, sc, seed))
+		if v.Status != StatusFound || len(v.Runs) != 3 {
+			t.Fatalf("seed %d: %s in %d runs, %v", seed, v.Status, len(v.Runs), v.Invalid)
+		}
+		if v.LowRPS <= 260 && 260 <= v.HighRPS {
+			inside++
+		}
+		widest = max(widest, (v.HighRPS-v.LowRPS)/2/v.CeilingRPS)
+	}
+	t.Logf("%d of %d intervals hold the capacity, half of the widest is %.1f %%", inside, seeds, 100*widest)
+	if inside < seeds*75/100 || widest > 0.03 {
+		t.Errorf("%d of %d intervals hold the capacity, half of the widest is %.1f %%", inside, seeds, 100*widest)
+	}
+}
+
+// Any ceiling has its verdict in ten minutes of load a run.
+func TestEveryCeilingInTime(t *testing.T) {
+	capacities := []float64{20, 50, 100, 300, 1000, 3000}
+	if !testing.Short() {
+		capacities = append(capacities, 10_000)
+	}
+	for _, capacity := range capacities {
+		inTime(t, capacity, 0.06)
+	}
+}
+
+func inTime(t testing.TB, capacity, tolerance float64) float64 {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS, sc.Repeats, sc.MaxInFlight = 10, 100_000, 1, 1000
+	r := search(system{capacity: capacity, servers: 4}, sc, 1)
+	v := Analyze(r)
+	if v.Status != StatusFound || math.Abs(v.CeilingRPS/capacity-1) > tolerance {
+		t.Errorf("%g/s: %s %s %v", capacity, v.Status, v.Ceiling, v.Invalid)
+	}
+	if r.LoadSeconds > searchSeconds {
+		t.Errorf("%g/s: %.0f s of load, want at most %d", capacity, r.LoadSeconds, searchSeconds)
+	}
+	return r.LoadSeconds
+}
+
+// BenchmarkAccuracy prints the accuracy table and the search times. Run it with
+// go test -bench Accuracy -benchtime 1x -run '^$' ./loadtest/analysis.
+func BenchmarkAccuracy(b *testing.B) {
+	for b.Loop() {
+		b.Log("error, 5th .. 95th percentile:")
+		for _, c := range accuracyCases {
+			one, load := c.measure(1, 100)
+			var ofFive []float64
+			for i := 0; i+5 <= len(one); i++ {
+				ofFive = append(ofFive, median(one[i:i+5]))
+			}
+			three, loadOfThree := c.measure(3, 40)
+			low, high := ends(one)
+			low3, high3 := ends(three)
+			low5, high5 := ends(ofFive)
+			b.Logf("| %-20s | one run %+5.1f .. %+5.1f %% | three runs %+5.1f .. %+5.1f %% (%d of 40 gave a number) | median of five %+5.1f .. %+5.1f %% | load %3.0f s, three runs %4.0f s |",
+				c.name, low, high, low3, high3, len(three), low5, high5, median(load), median(loadOfThree))
+		}
+		for _, capacity := range []float64{20, 100, 260, 1400, 5000, 50_000} {
+			found := inTime(b, capacity, 0.06)
+			b.Logf("| %6g/s | search %3.0f s | fixed ramp from 10, +10/s each minute: %6.0f s |", capacity, found, FixedRampSeconds(10, capacity))
 		}
 	}
 }
@@ -87,6 +185,7 @@ func TestNoRateIsAboveTheCapAndNoStepShorterThanItsScenario(t *testing.T) {
 // quarter below a rate that had been sustained, and was called found.
 func TestAFallingRateIsRetrogradeAndNotFound(t *testing.T) {
 	r := Result{Version: 1, RunID: "r", Scenario: DefaultScenario()}
+	r.Scenario.WarmupSeconds = 0
 	for _, x := range [][2]float64{{137, 137}, {169, 169}, {201, 201}, {233, 233}, {241, 241}, {245, 226}, {249, 226}, {264, 222}, {280, 152}, {296, 149}} {
 		r.Steps = append(r.Steps, flat(x[0], x[1]))
 	}
@@ -129,7 +228,7 @@ func TestSystemsWithoutACeilingPrintNoNumber(t *testing.T) {
 
 func TestBracketStopsAtTheCapAndAsksItTwiceBeforeItFails(t *testing.T) {
 	scenario := DefaultScenario()
-	scenario.FloorRPS, scenario.CapRPS = 100, 120
+	scenario.FloorRPS, scenario.CapRPS, scenario.WarmupSeconds, scenario.SettleSeconds, scenario.Repeats = 100, 120, 0, 0, 1
 	ok := func(rate float64) Step {
 		return Step{Phase: PhaseBracket, OfferedRPS: rate, Seconds: 10, Arrivals: int64(10 * rate), Completed: int64(10 * rate)}
 	}

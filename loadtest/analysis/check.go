@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 const (
@@ -11,6 +12,7 @@ const (
 	generatorLagMs   = 10.0 // median send later than intended: the generator's own doing
 	inFlightFull     = 0.95 // of the in-flight cap
 	maxStealRatio    = 0.10
+	maxForeignRatio  = 0.20 // of the physical machine's CPUs
 	littlesSuspect   = 0.10 // residual of Little's law that is worth a finding
 	littlesInvalid   = 0.20 // residual that no sampling explains
 	littlesMinimum   = 5.0  // in flight; with fewer the edges of the window weigh too much
@@ -19,7 +21,7 @@ const (
 
 // check lists why the figures can't carry a number (rule 0), and turns a status
 // that would print one into what stands against it.
-func check(r Result, v Verdict, steps, near []Step) (Status, []string) {
+func check(r Result, v Verdict, m reading) (Status, []string) {
 	var why []string
 	if r.Aborted != "" {
 		why = append(why, "the run was cut: "+r.Aborted)
@@ -30,10 +32,13 @@ func check(r Result, v Verdict, steps, near []Step) (Status, []string) {
 	case StatusFloorTooHigh:
 		return v.Status, append(why, fmt.Sprintf("the floor of %s req/s was too much already; lower scenario.floorRps", formatRate(r.Scenario.FloorRPS)))
 	case StatusEnvironmentInvalid:
-		why = append(why, "the bracket and the ramp contradict each other; the system or its surroundings changed during the run")
+		why = append(why, m.why)
 	}
-	weak := weakGenerator(r.Scenario, steps, near)
-	why = append(append(why, weak...), environment(near)...)
+	if v.NoiseRatio > maxNoiseRatio {
+		why = append(why, differing(v))
+	}
+	weak := weakGenerator(r.Scenario, m.steps, m.around)
+	why = append(append(why, weak...), environment(m.around)...)
 	if v.Status == StatusAborted || v.Status == StatusEnvironmentInvalid || len(why) == 0 {
 		return v.Status, why
 	}
@@ -41,6 +46,16 @@ func check(r Result, v Verdict, steps, near []Step) (Status, []string) {
 		return StatusGeneratorLimited, why
 	}
 	return StatusEnvironmentInvalid, why
+}
+
+// differing says how far the runs are apart.
+func differing(v Verdict) string {
+	var all []string
+	for _, run := range v.Runs {
+		all = append(all, formatRate(run.CeilingRPS))
+	}
+	return fmt.Sprintf("the runs differ by %d%% (%s req/s): more than their noise; look for what else ran, or raise scenario.repeats",
+		percent(v.NoiseRatio), strings.Join(all, ", "))
 }
 
 // weakGenerator says how the generator, not the target, set the limit.
@@ -76,6 +91,9 @@ func environment(near []Step) []string {
 	for _, h := range hosts(near) {
 		if h.StealRatio >= maxStealRatio {
 			why = append(why, fmt.Sprintf("steal on %s at %d%%: the physical machine was busy with others", h.Host, percent(h.StealRatio)))
+		}
+		if h.ForeignCPURatio >= maxForeignRatio {
+			why = append(why, fmt.Sprintf("%d%% of the CPU under %s was used by what is not of the lab", percent(h.ForeignCPURatio), h.Host))
 		}
 	}
 	for _, s := range near {

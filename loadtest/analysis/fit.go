@@ -12,20 +12,23 @@ const plateauBand = 0.05 // around the fit, or 1.5 tolerances: overloaded steps 
 // rate of all overloaded steps that lie on it is their mean, which counts every
 // completion and so is steadier than the fit's median.
 func ceiling(history []Step) float64 {
-	steps := evidence(history)
-	c := hockeyStick(steps)
+	c := hockeyStick(evidence(history))
 	completed, seconds := 0.0, 0.0
-	for _, s := range steps {
-		ok, _ := Sustained(s)
-		if !ok && s.arrivedRPS() > c && math.Abs(s.CompletedRPS()-c) <= max(plateauBand, 1.5*s.tolerance())*c {
-			completed += float64(s.Completed)
-			seconds += s.Seconds
-		}
+	for _, s := range plateau(history, c) {
+		completed += float64(s.Completed)
+		seconds += s.Seconds
 	}
 	if seconds == 0 {
 		return c
 	}
 	return completed / seconds
+}
+
+// plateau are the overloaded steps that completed about the rate c.
+func plateau(history []Step, c float64) []Step {
+	return slices.DeleteFunc(evidence(history), func(s Step) bool {
+		return !overloaded(s) || s.arrivedRPS() <= c || math.Abs(s.CompletedRPS()-c) > max(plateauBand, 1.5*s.tolerance())*c
+	})
 }
 
 // evidence are the judged steps and, beside a ramp, the failed probes of the
@@ -36,8 +39,7 @@ func evidence(history []Step) []Step {
 	if len(ramp) == 0 {
 		return steps
 	}
-	failed := slices.DeleteFunc(bracket, func(s Step) bool { ok, _ := Sustained(s); return ok })
-	steps = append(steps, failed...)
+	steps = append(steps, failed(bracket)...)
 	slices.SortStableFunc(steps, byRate)
 	return steps
 }

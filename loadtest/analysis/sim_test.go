@@ -17,6 +17,46 @@ type system struct {
 	thrash   float64 // service grows by so much for each request in flight beyond 2 a server, to twice
 	diesAt   float64 // seconds; 0: never
 	limit    int     // in flight
+	moves    mover   // nil: the capacity stays
+}
+
+// mover is what changes a system's capacity: it is told of every second of load
+// at which rate, and gives the factor of the capacity from then on.
+type mover func(second, offeredRPS float64) float64
+
+// warmUp is slow for its first minute.
+func warmUp(second, _ float64) float64 {
+	if second < 60 {
+		return 0.5
+	}
+	return 1
+}
+
+// cacheFills makes a system faster once its cache holds what is asked for.
+func cacheFills(after, factor float64) mover {
+	served := 0.0
+	return func(_, offered float64) float64 {
+		if served += offered; served >= after {
+			return factor
+		}
+		return 1
+	}
+}
+
+// autoscaler adds a replica's share of the capacity whenever the load was above
+// 80 % of it for a while, until there are most.
+func autoscaler(capacity, delay float64, most int) mover {
+	replicas, busy := 1, 0.0
+	return func(_, offered float64) float64 {
+		busy++
+		if offered < 0.8*capacity*float64(replicas) {
+			busy = 0
+		}
+		if busy >= delay && replicas < most {
+			replicas, busy = replicas+1, 0
+		}
+		return float64(replicas)
+	}
 }
 
 type times []float64
@@ -38,6 +78,8 @@ type simulation struct {
 	now       float64 // when the next step begins
 	modulated float64
 	modAt     float64
+	factor    float64 // of the capacity, by its mover
+	movedAt   float64
 }
 
 func (s *simulation) service(at float64, inFlight int) float64 {
@@ -50,14 +92,16 @@ func (s *simulation) service(at float64, inFlight int) float64 {
 	if !s.fixed {
 		v = mean * s.random.ExpFloat64()
 	}
-	v *= max(0.1, 1+s.modulated)
+	v *= max(0.1, 1+s.modulated) / s.factor
 	return v * min(2, 1+s.thrash*max(0, float64(inFlight-2*s.servers)))
 }
 
 // step runs one probe on an idle system, as the engine does after its drain.
 func (s *simulation) step(p Probe) Step {
 	free, out := make(times, s.servers), times{}
-	out2 := Step{Phase: p.Phase, OfferedRPS: p.OfferedRPS, Seconds: p.Seconds - p.DiscardSeconds}
+	out2 := Step{Run: p.Run, Phase: p.Phase, OfferedRPS: p.OfferedRPS, Seconds: p.Seconds - p.DiscardSeconds}
+	out2.BlockSeconds = 5
+	out2.Blocks = make([]int64, int(out2.Seconds/out2.BlockSeconds))
 	var latencies []float64
 	var inFlight []float64
 	nextSample := p.DiscardSeconds
@@ -65,6 +109,9 @@ func (s *simulation) step(p Probe) Step {
 		for len(out) > 0 && out[0] <= until {
 			if end := heap.Pop(&out).(float64); end >= p.DiscardSeconds && end < p.Seconds {
 				out2.Completed++
+				if block := int((end - p.DiscardSeconds) / out2.BlockSeconds); block < len(out2.Blocks) {
+					out2.Blocks[block]++
+				}
 			}
 		}
 	}
@@ -75,6 +122,9 @@ func (s *simulation) step(p Probe) Step {
 			inFlight = append(inFlight, float64(len(out)))
 		}
 		settle(t)
+		for s.factor = max(s.factor, 1e-9); s.moves != nil && s.movedAt <= s.now+t; s.movedAt++ {
+			s.factor = s.moves(s.movedAt, p.OfferedRPS)
+		}
 		measured := t >= p.DiscardSeconds
 		if measured {
 			out2.Arrivals++
@@ -132,12 +182,15 @@ func search(sys system, sc Scenario, seed uint64) Result {
 	if sys.limit == 0 {
 		sys.limit = sc.MaxInFlight
 	}
-	s := &simulation{system: sys, random: rand.New(rand.NewPCG(seed, 1))}
+	s := &simulation{system: sys, random: rand.New(rand.NewPCG(seed, 1)), factor: 1}
 	r := Result{Version: 1, RunID: "sim", Scenario: sc}
 	for {
 		p, done := Next(sc, r.Steps)
-		if done || len(r.Steps) > 200 {
+		if done {
 			return r
+		}
+		if len(r.Steps) > 500 {
+			panic("the search does not end")
 		}
 		r.Steps = append(r.Steps, s.step(p))
 		r.LoadSeconds += p.Seconds

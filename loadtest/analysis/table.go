@@ -20,7 +20,7 @@ type TableRow struct {
 
 // Row is the verdict as a row, under its step's name.
 func Row(step string, v Verdict) TableRow {
-	row := TableRow{step, v.Ceiling, v.Wall, v.SLOCapacity, "none", v.Valid, v.ScenarioDigest}
+	row := TableRow{step, ceilingText(v), v.Wall, v.SLOCapacity, "none", v.Valid, v.ScenarioDigest}
 	if v.KneeRPS > 0 {
 		row.KneeP95 = fmt.Sprintf("%.0f ms", v.KneeP95Ms)
 	}
@@ -28,6 +28,32 @@ func Row(step string, v Verdict) TableRow {
 		row.Ceiling += fmt.Sprintf(" (falls to %s)", formatRate(v.CollapsedRPS))
 	}
 	return row
+}
+
+// ceilingText is the ceiling for people: 1,398 ±1.2 % (3 runs). One run alone has
+// no such figure: how far the next would be off, it can't know.
+func ceilingText(v Verdict) string {
+	if v.Ceiling == "none" {
+		return v.Ceiling
+	}
+	text := strings.TrimSuffix(v.Ceiling, strings.TrimPrefix(v.Ceiling, ">=")) + thousands(strings.TrimPrefix(v.Ceiling, ">="))
+	if len(v.Runs) > 1 && v.HighRPS > 0 {
+		half := max(v.HighRPS-v.CeilingRPS, v.CeilingRPS-v.LowRPS)
+		text += fmt.Sprintf(" ±%.1f %% (%d runs)", 100*half/v.CeilingRPS, len(v.Runs))
+	}
+	return text
+}
+
+// thousands puts commas into a number of more than three digits.
+func thousands(number string) string {
+	whole, fraction, found := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if found {
+		return whole + "." + fraction
+	}
+	return whole
 }
 
 // Table is the rows in Markdown. Rows of another scenario than the last row's

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,44 +20,82 @@ func ScenarioDigest(sc Scenario) string {
 	return fmt.Sprintf("%x", sha256.Sum256(raw))[:12]
 }
 
-// Analyze reads the verdict from what a run measured. It leaves r as it is.
+// Analyze reads the verdict from what a test measured: each of its runs by
+// itself, and their median. It leaves r as it is.
 func Analyze(r Result) Verdict {
 	v := Verdict{ScenarioDigest: ScenarioDigest(r.Scenario), Ceiling: "none", SLOCapacity: "none"}
-	steps := judged(r.Steps)
-	v.Status = status(r, steps)
-	switch v.Status {
-	case StatusFound:
-		v.CeilingRPS = ceiling(r.Steps)
-	case StatusRetrograde:
-		v.CeilingRPS, v.CollapsedRPS = lastSustained(steps), collapsed(r.Steps)
-	case StatusCapReached:
-		v.CeilingRPS = r.Scenario.CapRPS
-	}
-	near := nearCeiling(steps, v.CeilingRPS)
-	around := aroundKnee(steps, near)
-	v.Status, v.Invalid = check(r, v, steps, around)
+	runs := readings(r)
+	middle := together(r, runs, &v)
+	v.Status, v.Invalid = check(r, v, middle)
 	v.Valid = len(v.Invalid) == 0
-	v.Wall, v.Findings = wall(r, v, steps, around)
-	v.CPUSecondsPerRequest = cpuPerRequest(near)
+	v.Wall, v.Findings = wall(r, v, middle)
+	v.CPUSecondsPerRequest = cpuPerRequest(middle.near)
 	switch v.Status {
 	case StatusFound, StatusRetrograde:
 		v.Ceiling = formatRate(v.CeilingRPS)
-	case StatusCapReached:
+	case StatusCapReached, StatusSLOMissed:
 		v.Ceiling = ">=" + formatRate(v.CeilingRPS)
 	default:
-		v.CeilingRPS, v.CollapsedRPS = 0, 0
+		v.CeilingRPS, v.CollapsedRPS, v.LowRPS, v.HighRPS = 0, 0, 0, 0
 		return v
 	}
-	v.SLOCapacityRPS, v.SLOCapacity = sloCapacity(r)
+	v.SLOCapacityRPS, v.SLOCapacity = sloCapacity(middle.sc, middle.history)
 	if v.Status == StatusFound && v.SLOCapacityRPS > v.CeilingRPS {
 		// A step a little past the ceiling, within counting noise, ends before its
 		// queue has grown to the target: held longer it would miss it.
 		v.SLOCapacityRPS, v.SLOCapacity = v.CeilingRPS, v.Ceiling
 	}
-	if k, ok := knee(steps); ok {
+	if k, ok := knee(middle.steps); ok {
 		v.KneeRPS, v.KneeP95Ms = k.OfferedRPS, k.P95Ms
 	}
 	return v
+}
+
+func readings(r Result) []reading {
+	var runs []reading
+	for _, steps := range runSteps(r.Steps) {
+		runs = append(runs, readRun(r.Scenario, steps))
+	}
+	if len(runs) == 0 {
+		runs = append(runs, readRun(r.Scenario, nil))
+	}
+	return runs
+}
+
+// together puts the runs' ceilings into v and returns the middle one, with the
+// steps near its ceiling of all of them. One run without a number takes it from
+// all: the others were then not of the same system.
+func together(r Result, runs []reading, v *Verdict) reading {
+	for i, run := range runs {
+		v.Runs = append(v.Runs, Run{i, run.status, 0})
+		if run.numbered() {
+			v.Runs[i].CeilingRPS = run.ceilingRPS
+		}
+	}
+	last := runs[len(runs)-1]
+	if r.Aborted != "" && !noAnswer(r.Steps) {
+		last.status = StatusAborted
+	}
+	if !last.numbered() {
+		v.Status, v.CeilingRPS, v.CollapsedRPS = last.status, 0, 0
+		return last
+	}
+	sorted := slices.Clone(runs)
+	slices.SortStableFunc(sorted, func(a, b reading) int { return cmp.Compare(a.ceilingRPS, b.ceilingRPS) })
+	middle := sorted[(len(sorted)-1)/2]
+	if len(sorted)%2 == 0 && middle.status == sorted[len(sorted)/2].status {
+		middle.ceilingRPS = (middle.ceilingRPS + sorted[len(sorted)/2].ceilingRPS) / 2
+	}
+	v.Status, v.CeilingRPS, v.CollapsedRPS = middle.status, middle.ceilingRPS, middle.collapsedRPS
+	v.NoiseRatio = noise(runs)
+	if middle.status == StatusFound || middle.status == StatusRetrograde {
+		v.LowRPS, v.HighRPS = interval(runs, r.Scenario.Seed)
+	}
+	middle.near, middle.around = nil, nil
+	for _, run := range runs {
+		middle.near, middle.around = append(middle.near, run.near...), append(middle.around, run.around...)
+	}
+	return middle
 }
 
 // judged are the steps that the verdict is read from, by rising rate: the ramp,
@@ -70,37 +109,7 @@ func judged(history []Step) []Step {
 	return steps
 }
 
-func byRate(a, b Step) int {
-	switch {
-	case a.OfferedRPS < b.OfferedRPS:
-		return -1
-	case a.OfferedRPS > b.OfferedRPS:
-		return 1
-	}
-	return 0
-}
-
-func status(r Result, steps []Step) Status {
-	switch {
-	case noAnswer(r.Steps) || len(r.Steps) == 0 && r.Aborted == "":
-		return StatusTargetDown
-	case r.Aborted != "":
-		return StatusAborted
-	case silent(r.Steps):
-		return StatusTargetDown
-	case !anySustained(r.Steps):
-		return StatusFloorTooHigh
-	}
-	switch first := firstFailure(steps); {
-	case first < 0 && capHeld(r.Scenario, steps):
-		return StatusCapReached
-	case first <= 0: // the ramp did not meet the bracket's wall, or started past it
-		return StatusEnvironmentInvalid
-	case retrograde(r.Steps):
-		return StatusRetrograde
-	}
-	return StatusFound
-}
+func byRate(a, b Step) int { return cmp.Compare(a.OfferedRPS, b.OfferedRPS) }
 
 // retrograde says whether the system completes less past its wall than before
 // it, by more than the rates are known to. A fit that lies so far below a
@@ -111,8 +120,21 @@ func retrograde(history []Step) bool {
 	if !ok || firstFailure(steps) < 0 {
 		return false
 	}
-	least := min(retrogradeRatio, 1-2*last.tolerance()) * last.OfferedRPS
+	least := min(retrogradeRatio, 1-2*last.tolerance()) * height(steps)
 	return collapsed(history) < least || ceiling(history) < least
+}
+
+// height is what a collapse falls from: the mean of the two highest rates that
+// were sustained below the first failure, so that one sustained by luck does not
+// make a plateau look like a collapse.
+func height(steps []Step) float64 {
+	last := lastSustained(steps)
+	for i := firstFailure(steps) - 1; i >= 0; i-- {
+		if !overloaded(steps[i]) && steps[i].OfferedRPS < last {
+			return (last + steps[i].OfferedRPS) / 2
+		}
+	}
+	return last
 }
 
 // firstFailure is the index of the first of two consecutive failures; −1 for none.
@@ -160,16 +182,16 @@ func collapsed(history []Step) float64 {
 
 // sloCapacity is the highest step of the contiguous run that met the SLO: up the
 // ramp from its first step, or, when that one failed already, down the bracket.
-func sloCapacity(r Result) (rps float64, text string) {
-	steps := judged(r.Steps)
-	bracket, ramp := split(r.Steps)
-	if len(ramp) > 0 && !inSLO(r.Scenario, steps[0]) {
+func sloCapacity(sc Scenario, history []Step) (rps float64, text string) {
+	steps := judged(history)
+	bracket, ramp := split(history)
+	if len(ramp) > 0 && !inSLO(sc, steps[0]) {
 		below := slices.DeleteFunc(bracket, func(s Step) bool { return s.OfferedRPS >= steps[0].OfferedRPS })
 		slices.SortStableFunc(below, byRate)
 		steps = below
 	}
 	for _, s := range steps {
-		if !inSLO(r.Scenario, s) {
+		if !inSLO(sc, s) {
 			break
 		}
 		rps = s.OfferedRPS
@@ -177,7 +199,7 @@ func sloCapacity(r Result) (rps float64, text string) {
 	switch {
 	case rps == 0:
 		return 0, "none"
-	case rps >= r.Scenario.CapRPS:
+	case rps >= sc.CapRPS:
 		return rps, ">=" + formatRate(rps)
 	}
 	return rps, formatRate(rps)

@@ -34,7 +34,8 @@ type candidate struct {
 
 // wall names what saturated near the ceiling: the first rule that holds. The
 // other findings follow with their figures.
-func wall(r Result, v Verdict, steps, near []Step) (string, []Finding) {
+func wall(r Result, v Verdict, m reading) (string, []Finding) {
+	steps, near := m.steps, m.around
 	found := slices.Concat(events(near), busy(near), suspicions(v, steps, near))
 	slices.SortStableFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.severity, b.severity), cmp.Compare(b.score, a.score))
@@ -57,7 +58,12 @@ func wall(r Result, v Verdict, steps, near []Step) (string, []Finding) {
 		if first == severityEvent {
 			return findings[0].Sentence, findings[1:]
 		}
-		return fmt.Sprintf("nothing (hit the scenario's %s cap)", formatRate(r.Scenario.CapRPS)), findings
+		return fmt.Sprintf("nothing (hit the scenario's %s cap)", formatRate(TopRPS(r.Scenario))), findings
+	case StatusSLOMissed:
+		if first < severityNote {
+			return findings[0].Sentence, findings[1:]
+		}
+		return fmt.Sprintf("nothing saturated before the p95 left its target of %g ms", r.Scenario.SLOP95Ms), findings
 	}
 	return "none: " + strings.Join(v.Invalid, "; "), findings
 }
@@ -266,14 +272,16 @@ func medianUse(uses []HostUse) HostUse {
 	}
 	m := HostUse{
 		Host: uses[0].Host, Roles: uses[0].Roles, CPUs: uses[0].CPUs, LinkMbps: uses[0].LinkMbps,
-		CPURatio:       of(func(u HostUse) float64 { return u.CPURatio }),
-		StealRatio:     of(func(u HostUse) float64 { return u.StealRatio }),
-		ThrottledRatio: of(func(u HostUse) float64 { return u.ThrottledRatio }),
-		PSICPURatio:    of(func(u HostUse) float64 { return u.PSICPURatio }),
-		MemoryRatio:    of(func(u HostUse) float64 { return u.MemoryRatio }),
-		DiskRatio:      of(func(u HostUse) float64 { return u.DiskRatio }),
-		PSIIORatio:     of(func(u HostUse) float64 { return u.PSIIORatio }),
-		NetMbps:        of(func(u HostUse) float64 { return u.NetMbps }),
+		CPURatio:        of(func(u HostUse) float64 { return u.CPURatio }),
+		StealRatio:      of(func(u HostUse) float64 { return u.StealRatio }),
+		ForeignCPURatio: of(func(u HostUse) float64 { return u.ForeignCPURatio }),
+		ConntrackRatio:  of(func(u HostUse) float64 { return u.ConntrackRatio }),
+		ThrottledRatio:  of(func(u HostUse) float64 { return u.ThrottledRatio }),
+		PSICPURatio:     of(func(u HostUse) float64 { return u.PSICPURatio }),
+		MemoryRatio:     of(func(u HostUse) float64 { return u.MemoryRatio }),
+		DiskRatio:       of(func(u HostUse) float64 { return u.DiskRatio }),
+		PSIIORatio:      of(func(u HostUse) float64 { return u.PSIIORatio }),
+		NetMbps:         of(func(u HostUse) float64 { return u.NetMbps }),
 	}
 	for _, u := range uses {
 		m.Samples += u.Samples

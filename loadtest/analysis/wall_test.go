@@ -41,7 +41,7 @@ func TestWallsOfTheWriteUps(t *testing.T) {
 	} {
 		s := flat(100, 100)
 		s.Hosts = row.hosts
-		got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, []Step{s}, []Step{s})
+		got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(s))
 		if got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
@@ -51,7 +51,7 @@ func TestWallsOfTheWriteUps(t *testing.T) {
 func TestCapReachedNamesNothing(t *testing.T) {
 	s := flat(600, 1e9)
 	s.Hosts = []HostUse{{Host: "app", Roles: []string{"app"}, Samples: 9, CPURatio: 0.5, PSICPURatio: -1}}
-	got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusCapReached}, []Step{s}, []Step{s})
+	got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusCapReached}, one(s))
 	if got != "nothing (hit the scenario's 600 cap)" {
 		t.Error(got)
 	}
@@ -69,7 +69,7 @@ func TestUnattributedHints(t *testing.T) {
 		a, b := flat(95, 90), flat(105, 90)
 		row.change(&a)
 		row.change(&b)
-		if got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, []Step{a, b}, []Step{a, b}); !strings.Contains(got, row.want) {
+		if got, _ := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(a, b)); !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q", row.name, got)
 		}
 	}
@@ -80,8 +80,13 @@ func TestSecondaryFindingsKeepTheirFigures(t *testing.T) {
 	for name, cpu := range map[string]float64{"app": 0.97, "database": 0.94} {
 		s.Hosts = append(s.Hosts, HostUse{Host: name, Roles: []string{name}, Samples: 9, CPURatio: cpu, PSICPURatio: -1})
 	}
-	got, findings := wall(Result{}, Verdict{Status: StatusFound}, []Step{s}, []Step{s})
+	got, findings := wall(Result{}, Verdict{Status: StatusFound}, one(s))
 	if got != "app CPU at 97%" || len(findings) != 1 || findings[0].Sentence != "database CPU at 94%" || findings[0].Figures["cpuRatio"] != 0.94 {
 		t.Errorf("%q, %+v", got, findings)
 	}
+}
+
+// one is a reading of a run whose steps are all near the ceiling.
+func one(steps ...Step) reading {
+	return reading{steps: steps, history: steps, near: steps, around: steps}
 }

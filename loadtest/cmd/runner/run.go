@@ -55,11 +55,13 @@ func search(ctx context.Context, p plan.Plan, e *engine.Engine, result *analysis
 		probe, done := analysis.Next(p.Scenario, result.Steps)
 		if done {
 			fmt.Fprintln(log, w.cost())
+			fmt.Fprintln(log, summary(*result))
 			return ""
 		}
 		begun := w.mark()
 		start := time.Now()
 		step := e.Step(ctx, probe)
+		step.Run = probe.Run
 		if ctx.Err() != nil {
 			return "the runner was told to stop"
 		}
@@ -91,6 +93,17 @@ func oneLine(err error) string {
 	return text
 }
 
+// summary is the run's last line: its answer, and what it took.
+func summary(r analysis.Result) string {
+	v := analysis.Analyze(r)
+	text := fmt.Sprintf("%s: ceiling %s, %s; %.0f s of load in %d steps", v.Status, v.Ceiling, v.Wall, r.LoadSeconds, len(r.Steps))
+	if v.CeilingRPS > 0 && r.Scenario.Kind == analysis.KindSearch {
+		fixed := analysis.FixedRampSeconds(r.Scenario.FloorRPS, v.CeilingRPS)
+		text += fmt.Sprintf(" (a ramp of 10 req/s more each minute: %.0f s)", fixed)
+	}
+	return text
+}
+
 // progress is the line that a user reads while the load runs.
 func progress(s analysis.Step) string {
 	hottest, hosts := analysis.HostUse{}, 0
@@ -101,6 +114,9 @@ func progress(s analysis.Step) string {
 		hosts += min(h.Samples, 1)
 	}
 	text := fmt.Sprintf("step %s %g req/s: completed %.1f, ", s.Phase, s.OfferedRPS, s.CompletedRPS())
+	if s.Run > 0 {
+		text = fmt.Sprintf("run %d ", s.Run+1) + text
+	}
 	if s.Completed > 0 {
 		text += fmt.Sprintf("p95 %.1f ms, ", s.P95Ms)
 	}

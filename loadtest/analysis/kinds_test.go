@@ -1,0 +1,128 @@
+package analysis
+
+import (
+	"slices"
+	"testing"
+)
+
+// play walks a scenario over a system of that capacity, of requests per second.
+func play(sc Scenario, capacity float64, change func(*Step)) Result {
+	r := Result{Version: 1, RunID: "r", Scenario: sc}
+	for len(r.Steps) < 200 {
+		p, done := Next(sc, r.Steps)
+		if done {
+			break
+		}
+		s := flat(p.OfferedRPS, capacity)
+		s.Run, s.Phase, s.Seconds = p.Run, p.Phase, p.Seconds-p.DiscardSeconds
+		s.Arrivals, s.Completed = int64(s.OfferedRPS*s.Seconds), int64(min(s.OfferedRPS, capacity)*s.Seconds)
+		if change != nil {
+			change(&s)
+		}
+		r.Steps = append(r.Steps, s)
+		r.LoadSeconds += p.Seconds
+	}
+	return r
+}
+
+func offered(r Result) []float64 {
+	var all []float64
+	for _, s := range r.Steps {
+		all = append(all, s.OfferedRPS)
+	}
+	return all
+}
+
+func TestFixedKinds(t *testing.T) {
+	kind := func(name string, change func(*Scenario)) Scenario {
+		sc := DefaultScenario()
+		sc.Kind, sc.Repeats, sc.FloorRPS, sc.CapRPS = name, 1, 40, 100
+		if change != nil {
+			change(&sc)
+		}
+		return sc
+	}
+	slow := func(above float64) func(*Step) {
+		return func(s *Step) {
+			if s.OfferedRPS > above {
+				s.P95Ms = 6000
+			}
+		}
+	}
+	for _, row := range []struct {
+		name     string
+		scenario Scenario
+		capacity float64
+		change   func(*Step)
+		offered  []float64
+		status   Status
+		ceiling  string
+	}{
+		{"a breakpoint rises until three steps failed", kind(KindBreakpoint, nil), 60, nil, []float64{40, 50, 60, 70, 80, 90}, StatusFound, "60"},
+		{"a breakpoint ends at its cap", kind(KindBreakpoint, nil), 1000, nil, []float64{40, 50, 60, 70, 80, 90, 100}, StatusCapReached, ">=100"},
+		{"a breakpoint offers a cap between two rises", kind(KindBreakpoint, func(sc *Scenario) { sc.RiseRPS = 25 }), 1000, nil, []float64{40, 65, 90, 100}, StatusCapReached, ">=100"},
+		{"a ramp walks all its stages", kind(KindRamp, func(sc *Scenario) { sc.Stages = []Stage{{20, 30}, {50, 30}, {200, 30}, {90, 30}} }), 1000, nil, []float64{20, 50, 200, 90}, StatusCapReached, ">=200"},
+		{"a ramp past the wall", kind(KindRamp, func(sc *Scenario) { sc.Stages = []Stage{{50, 30}, {100, 30}, {150, 30}, {200, 30}} }), 110, nil, []float64{50, 100, 150, 200}, StatusFound, "110"},
+		{"untilSLO ends at the first slow step", kind(KindUntilSLO, func(sc *Scenario) { sc.SLOP95Ms = 5000 }), 1000, slow(60), []float64{40, 50, 60, 70}, StatusSLOMissed, ">=70"},
+		{"untilSLO within its SLO reaches the cap", kind(KindUntilSLO, nil), 1000, nil, []float64{40, 50, 60, 70, 80, 90, 100}, StatusCapReached, ">=100"},
+		{"steady is one rate", kind(KindSteady, nil), 1000, nil, []float64{40}, StatusCapReached, ">=40"},
+		{"steady above the wall", kind(KindSteady, nil), 30, nil, []float64{40}, StatusFloorTooHigh, "none"},
+	} {
+		r := play(row.scenario, row.capacity, row.change)
+		v := Analyze(r)
+		if !slices.Equal(offered(r), row.offered) || v.Status != row.status || v.Ceiling != row.ceiling {
+			t.Errorf("%s: offered %v, %s, ceiling %s, %v; want %v, %s, %s", row.name, offered(r), v.Status, v.Ceiling, v.Invalid, row.offered, row.status, row.ceiling)
+		}
+		if r.LoadSeconds > MaxSeconds(row.scenario) {
+			t.Errorf("%s: %g s of load, more than MaxSeconds says (%g)", row.name, r.LoadSeconds, MaxSeconds(row.scenario))
+		}
+	}
+}
+
+// Write-up 000's breakpoint needs 136 minutes from 40 to 1,400 req/s.
+func TestFixedRampSeconds(t *testing.T) {
+	if got := FixedRampSeconds(40, 1400); got != 136*60 {
+		t.Errorf("%g s, want %d", got, 136*60)
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS = 50, 5000
+	for _, row := range []struct {
+		name       string
+		capacities []float64 // by run
+		status     Status
+		ceiling    string
+		shown      string
+	}{
+		{"three equal runs", []float64{1400, 1400, 1400}, StatusFound, "1400", "1,400 ±0.2 % (3 runs)"},
+		{"the median of three", []float64{1400, 1370, 1440}, StatusFound, "1400", "1,400 ±2.9 % (3 runs)"},
+		{"runs that differ by more than 10 %", []float64{1000, 1120, 1000}, StatusEnvironmentInvalid, "none", "none"},
+		{"a repeat far below is asked again from its own bracket, and differs", []float64{1400, 700, 1400}, StatusEnvironmentInvalid, "none", "none"},
+	} {
+		r := Result{Version: 1, RunID: "r", Scenario: sc}
+		for len(r.Steps) < 200 {
+			p, done := Next(sc, r.Steps)
+			if done {
+				break
+			}
+			s := flat(p.OfferedRPS, row.capacities[p.Run])
+			s.Run, s.Phase = p.Run, p.Phase
+			r.Steps = append(r.Steps, s)
+		}
+		v := Analyze(r)
+		if v.Status != row.status || v.Ceiling != row.ceiling || len(v.Runs) != 3 || Row("x", v).Ceiling != row.shown {
+			t.Errorf("%s: %s, %s, %q, runs %+v, %v; want %s, %s, %q", row.name, v.Status, v.Ceiling, Row("x", v).Ceiling, v.Runs, v.Invalid, row.status, row.ceiling, row.shown)
+		}
+	}
+}
+
+func TestARunWithoutACeilingIsNotRepeated(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS, sc.WarmupSeconds = 50, 5000, 0
+	r := play(sc, 20, nil)
+	if v := Analyze(r); v.Status != StatusFloorTooHigh || len(v.Runs) != 1 {
+		t.Errorf("%s after %d runs", v.Status, len(v.Runs))
+	}
+}
