@@ -4,11 +4,18 @@ package loadtest
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"lab/config"
 	"lab/loadtest/analysis"
 )
+
+const maxRPS = 100_000
 
 // Config is the section lab:loadtest.
 type Config struct {
@@ -55,10 +62,15 @@ func LoadConfig(raw []byte) (Config, []config.Problem) {
 
 func check(k *config.Checker, path string, sc analysis.Scenario) {
 	at := func(name string) string { return path + "." + name }
-	k.OneOf(at("kind"), sc.Kind, []string{"search"})
-	k.Add(sc.FloorRPS >= 1, at("floorRps"), sc.FloorRPS, "is below 1", "raise it")
-	k.Add(sc.CapRPS >= sc.FloorRPS, at("capRps"), sc.CapRPS, fmt.Sprintf("is below floorRps (%g)", sc.FloorRPS), "raise it")
-	k.Add(sc.CapRPS <= 100_000, at("capRps"), sc.CapRPS, "is above 100000", "lower it")
+	k.OneOf(at("kind"), sc.Kind, []string{analysis.KindSearch, analysis.KindBreakpoint, analysis.KindRamp, analysis.KindUntilSLO, analysis.KindSteady})
+	k.OneOf(at("engine"), sc.Engine, []string{analysis.EngineBuiltin})
+	k.OneOf(at("protocol"), sc.Protocol, []string{analysis.ProtocolHTTP1, analysis.ProtocolHTTP2})
+	k.Add(sc.KeepAlive || sc.Protocol != analysis.ProtocolHTTP2, at("keepAlive"), sc.KeepAlive, "is false with http/2, whose requests share connections", "set protocol to http/1.1")
+	checkRates(k, path, sc)
+	k.Within(at("repeats"), sc.Repeats, 1, 9, "the median of so many runs is the ceiling")
+	const rule, fix = "is outside 0 to 600", "set the seconds that the target needs, 0 for none"
+	k.Add(sc.WarmupSeconds >= 0 && sc.WarmupSeconds <= 600, at("warmupSeconds"), sc.WarmupSeconds, rule, fix)
+	k.Add(sc.SettleSeconds >= 0 && sc.SettleSeconds <= 600, at("settleSeconds"), sc.SettleSeconds, rule, fix)
 	for _, part := range []struct {
 		name              string
 		seconds, discards float64
@@ -74,13 +86,51 @@ func check(k *config.Checker, path string, sc analysis.Scenario) {
 	k.Add(sc.SLOP95Ms > 0, at("sloP95Ms"), sc.SLOP95Ms, "is not above 0", "set the latency you promise")
 	k.Add(sc.SLOErrorRatio >= 0 && sc.SLOErrorRatio < 1, at("sloErrorRatio"), sc.SLOErrorRatio, "is outside 0 to 1", "set a ratio such as 0.01")
 	k.Add(len(sc.Endpoints) > 0, at("endpoints"), len(sc.Endpoints), "endpoints are too few", "name at least one")
-	for i, e := range sc.Endpoints {
+	checkEndpoints(k, path, sc.Endpoints)
+}
+
+// checkRates checks what a kind offers.
+func checkRates(k *config.Checker, path string, sc analysis.Scenario) {
+	at := func(name string) string { return path + "." + name }
+	if sc.Kind == analysis.KindRamp {
+		k.Add(len(sc.Stages) > 0, at("stages"), len(sc.Stages), "stages are too few for a ramp", "name at least one: {rps: 50, seconds: 60}")
+	} else {
+		k.Add(len(sc.Stages) == 0, at("stages"), len(sc.Stages), "stages are there, but kind is "+sc.Kind, "set kind to ramp, or remove them")
+	}
+	for i, stage := range sc.Stages {
+		k.Add(stage.RPS >= 1 && stage.RPS <= maxRPS, fmt.Sprintf("%s.stages[%d].rps", path, i), stage.RPS, "is outside 1 to 100000", "set the rate of this stage")
+		k.Add(stage.Seconds >= 2 && stage.Seconds <= 3600, fmt.Sprintf("%s.stages[%d].seconds", path, i), stage.Seconds, "is outside 2 to 3600", "set the length of this stage")
+	}
+	k.Add(sc.FloorRPS >= 1, at("floorRps"), sc.FloorRPS, "is below 1", "raise it")
+	k.Add(sc.CapRPS >= sc.FloorRPS, at("capRps"), sc.CapRPS, fmt.Sprintf("is below floorRps (%g)", sc.FloorRPS), "raise it")
+	k.Add(sc.CapRPS <= maxRPS, at("capRps"), sc.CapRPS, "is above 100000", "lower it")
+	if sc.Kind == analysis.KindBreakpoint || sc.Kind == analysis.KindUntilSLO {
+		steps := (sc.CapRPS - sc.FloorRPS) / sc.RiseRPS
+		k.Add(sc.RiseRPS > 0 && steps <= 1000, at("riseRps"), sc.RiseRPS, fmt.Sprintf("does not lead from %g to %g req/s in at most 1000 steps", sc.FloorRPS, sc.CapRPS), "raise it")
+	}
+}
+
+// hopByHop are headers that the engine sets itself, or that end at a connection.
+var hopByHop = []string{"Connection", "Content-Length", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// secretHeaders would be kept in the ledger with the rest of the scenario.
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
+
+func checkEndpoints(k *config.Checker, path string, endpoints []analysis.Endpoint) {
+	for i, e := range endpoints {
 		at := func(name string) string { return fmt.Sprintf("%s.endpoints[%d].%s", path, i, name) }
 		k.Add(e.Name != "", at("name"), e.Name, "is empty", "name it")
 		k.Add(strings.HasPrefix(e.Path, "/") && !strings.ContainsAny(e.Path, " \r\n"), at("path"), e.Path, "is no path", "write one that begins with /")
 		k.Add(e.Weight > 0, at("weight"), e.Weight, "is not above 0", "raise it, or remove the endpoint")
 		if e.Method != "" {
 			k.OneOf(at("method"), e.Method, []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+			value, canonical := e.Headers[name], http.CanonicalHeaderKey(name)
+			here := at("headers." + name)
+			k.Add(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value), here, value, "is no header of HTTP", "use letters, digits and - in its name, and one line of text")
+			k.Add(!slices.Contains(hopByHop, canonical), here, value, "is set by the engine", "remove it")
+			k.Add(!slices.Contains(secretHeaders, canonical), here, "…", "would be kept in the ledger, in clear text", "give the load test a path that needs no secret")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"lab/loadtest/analysis"
@@ -55,11 +56,25 @@ func (p Plan) Validate() error {
 	if p.RunID == "" {
 		errs = append(errs, errors.New("plan: runId is empty"))
 	}
-	if u, err := url.Parse(p.Target); err != nil || u.Host == "" || u.Scheme != "http" {
-		errs = append(errs, fmt.Errorf("plan: target %q: want http://HOST[:PORT]", p.Target))
+	if u, err := url.Parse(p.Target); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		errs = append(errs, fmt.Errorf("plan: target %q: want http://HOST[:PORT] or https://HOST[:PORT]", p.Target))
 	}
+	return errors.Join(slices.Concat(errs, p.validateScenario(), p.validateHosts())...)
+}
+
+func (p Plan) validateScenario() []error {
+	var errs []error
 	sc := p.Scenario
-	if !(sc.FloorRPS > 0 && sc.CapRPS >= sc.FloorRPS) {
+	if sc.Kind != analysis.KindSearch && len(analysis.Schedule(sc)) == 0 {
+		errs = append(errs, fmt.Errorf("plan: scenario.kind: %q offers nothing", sc.Kind))
+	}
+	for i, probe := range analysis.Schedule(sc) {
+		if !(probe.OfferedRPS > 0 && probe.Seconds > probe.DiscardSeconds) {
+			errs = append(errs, fmt.Errorf("plan: step %d: %g req/s over %g s", i, probe.OfferedRPS, probe.Seconds))
+			break
+		}
+	}
+	if sc.Kind != analysis.KindRamp && !(sc.FloorRPS > 0 && sc.CapRPS >= sc.FloorRPS) {
 		errs = append(errs, fmt.Errorf("plan: floor %g and cap %g: want 0 < floor <= cap", sc.FloorRPS, sc.CapRPS))
 	}
 	if !(sc.ProbeSeconds > sc.ProbeDiscard && sc.StepSeconds > sc.StepDiscard) {
@@ -76,7 +91,7 @@ func (p Plan) Validate() error {
 			errs = append(errs, fmt.Errorf("plan: scenario.endpoints[%d].weight: %g is negative", i, endpoint.Weight))
 		}
 	}
-	return errors.Join(append(errs, p.validateHosts()...)...)
+	return errs
 }
 
 func (p Plan) validateHosts() []error {

@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 		{"text after the end", `"linkMbps": 0}]}`, `"linkMbps": 0}]} {}`, "text after its end"},
 		{"no run id", `"r1"`, `""`, "runId is empty"},
 		{"a target without a scheme", "http://10.77.0.14:80", "10.77.0.14", "target"},
-		{"https", "http://", "https://", "want http://"},
+		{"https", "http://", "ftp://", "want http://"},
 		{"a cap below the floor", `"capRps": 600`, `"capRps": 5`, "floor 10 and cap 5"},
 		{"a step all discarded", `"stepDiscard": 4`, `"stepDiscard": 15`, "longer than its discard"},
 		{"no in-flight cap", `"maxInFlight": 1000`, `"maxInFlight": 0`, "maxInFlight"},
