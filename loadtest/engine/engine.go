@@ -1,11 +1,12 @@
 // Package engine is the built-in load generator: an open-loop scheduler over
-// keep-alive HTTP/1.1 connections. Arrivals do not wait for answers; one that
+// HTTP/1.1 or HTTP/2, with or without TLS. Arrivals do not wait for answers; one that
 // finds the in-flight cap full is dropped. Latency counts from the intended
 // start, so that a stall is charged to every arrival it delayed.
 package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -26,6 +27,9 @@ type Engine struct {
 	endpoints []request
 	timeout   time.Duration
 	cap       int
+	keepAlive bool
+	tls       *tls.Config // nil without https
+	http2     *http2      // nil for HTTP/1.1
 	random    *rand.Rand
 
 	mu   sync.Mutex
@@ -33,25 +37,38 @@ type Engine struct {
 	live int
 }
 
-// New prepares an engine for a target, http://HOST[:PORT][/PREFIX]; it opens no
-// connection yet.
+// New prepares an engine for a target, http(s)://HOST[:PORT][/PREFIX]; it opens
+// no connection yet. Of https the certificate is checked against the system's
+// roots.
 func New(target string, sc analysis.Scenario) (*Engine, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, err
 	}
-	port := u.Port()
-	if port == "" {
-		port = "80"
+	port, ok := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if !ok {
+		return nil, fmt.Errorf("target %q: want http://HOST[:PORT] or https://HOST[:PORT]", target)
+	}
+	if u.Port() != "" {
+		port = u.Port()
 	}
 	e := &Engine{
-		address: net.JoinHostPort(u.Hostname(), port), cap: sc.MaxInFlight,
+		address: net.JoinHostPort(u.Hostname(), port), cap: sc.MaxInFlight, keepAlive: sc.KeepAlive,
 		timeout: time.Duration(sc.TimeoutMs * float64(time.Millisecond)),
 		random:  rand.New(rand.NewPCG(uint64(sc.Seed), 0x6c6162)),
 	}
+	if u.Scheme == "https" {
+		e.tls = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
+	}
+	if sc.Protocol == analysis.ProtocolHTTP2 {
+		e.http2 = newHTTP2(e.tls)
+	}
 	total := 0.0
 	for _, endpoint := range sc.Endpoints {
-		r := newRequest(u, endpoint)
+		r, err := newRequest(u, endpoint, sc.KeepAlive)
+		if err != nil {
+			return nil, err
+		}
 		total += max(endpoint.Weight, 0)
 		r.upTo = total
 		e.endpoints = append(e.endpoints, r)
@@ -110,6 +127,9 @@ func (e *Engine) Close() {
 	}
 	e.live -= len(e.idle)
 	e.idle = nil
+	if e.http2 != nil {
+		e.http2.transport.CloseIdleConnections()
+	}
 }
 
 // pace starts every arrival at its intended time, and the late ones at once. The

@@ -16,7 +16,7 @@ import (
 )
 
 func scenario(paths ...string) analysis.Scenario {
-	sc := analysis.Scenario{MaxInFlight: 1000, TimeoutMs: 5000, Seed: 1}
+	sc := analysis.Scenario{MaxInFlight: 1000, TimeoutMs: 5000, Seed: 1, KeepAlive: true}
 	for _, p := range paths {
 		sc.Endpoints = append(sc.Endpoints, analysis.Endpoint{Name: p, Path: p, Weight: 1})
 	}

@@ -9,8 +9,11 @@ import (
 	"lab/loadtest/analysis"
 )
 
-// bucket is the grain at which the number in flight is kept.
-const bucket = 100 * time.Millisecond
+const (
+	bucket      = 100 * time.Millisecond // grain at which the number in flight is kept
+	blockLength = 5 * time.Second        // grain of the completions, for the ceiling's interval
+	shortBlock  = time.Second            // in a window that is too short for two blocks
+)
 
 // meter counts one step. Its window is [discard, length) of the step: arrivals
 // belong to it by their intended start, answers by their end.
@@ -26,6 +29,8 @@ type meter struct {
 	failed    int64
 	dropped   int64
 	errors    map[string]int64
+	blocks    []int64                 // completed, in each blockLength of the window
+	block     time.Duration           // their length
 	intended  *hdrhistogram.Histogram // µs, from the intended start
 	sent      *hdrhistogram.Histogram // µs, from the real send
 	lag       *hdrhistogram.Histogram // µs, real send − intended start
@@ -46,6 +51,11 @@ func newMeter(p analysis.Probe, start time.Time) *meter {
 		until:    start.Add(seconds(p.Seconds)),
 		intended: newHistogram(), sent: newHistogram(), lag: newHistogram(),
 	}
+	m.block = blockLength
+	if m.until.Sub(m.from) < 2*blockLength {
+		m.block = shortBlock
+	}
+	m.blocks = make([]int64, m.until.Sub(m.from)/m.block)
 	m.area = make([]float64, (m.until.Sub(m.from)+bucket-1)/bucket)
 	return m
 }
@@ -92,6 +102,9 @@ func (m *meter) end(intended, sent, end time.Time, kind string) {
 		return
 	}
 	m.completed++
+	if i := int(end.Sub(m.from) / m.block); i < len(m.blocks) {
+		m.blocks[i]++
+	}
 	record(m.intended, end.Sub(intended))
 	record(m.sent, end.Sub(sent))
 }
@@ -134,6 +147,7 @@ func (m *meter) close() analysis.Step {
 		Seconds:  m.probe.Seconds - m.probe.DiscardSeconds,
 		Arrivals: m.arrivals, Completed: m.completed, Failed: m.failed, Dropped: m.dropped,
 		SchedLagP50Ms: ms(m.lag.ValueAtQuantile(50)),
+		Blocks:        m.blocks, BlockSeconds: m.block.Seconds(),
 	}
 	if len(m.errors) > 0 {
 		s.Errors = m.errors

@@ -2,16 +2,16 @@ package engine
 
 import (
 	"bufio"
-	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"lab/loadtest/analysis"
@@ -20,28 +20,45 @@ import (
 // request is an endpoint, rendered.
 type request struct {
 	name  string
-	raw   []byte
-	ask   http.Request // what ReadResponse needs to know
-	again bool         // may be sent twice: RFC 9110, 9.2.2
-	upTo  float64      // cumulative weight
+	raw   []byte       // of HTTP/1.1
+	ask   http.Request // of HTTP/2, and what ReadResponse needs to know
+	body  string
+	again bool    // may be sent twice: RFC 9110, 9.2.2
+	upTo  float64 // cumulative weight
 }
 
-func newRequest(u *url.URL, endpoint analysis.Endpoint) request {
+// newRequest renders an endpoint. Its own headers replace the default ones.
+func newRequest(u *url.URL, endpoint analysis.Endpoint, keepAlive bool) (request, error) {
 	method := endpoint.Method
 	if method == "" {
 		method = http.MethodGet
 	}
-	raw := method + " " + strings.TrimSuffix(u.Path, "/") + endpoint.Path + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: lab\r\n"
+	target := u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/") + endpoint.Path
+	ask, err := http.NewRequest(method, target, nil)
+	if err != nil {
+		return request{}, fmt.Errorf("endpoint %s: %w", endpoint.Name, err)
+	}
+	ask.Header.Set("User-Agent", "lab")
 	if endpoint.Body != "" {
-		raw += "Content-Type: application/json\r\n"
+		ask.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range endpoint.Headers {
+		ask.Header.Set(name, value)
+	}
+	raw := method + " " + strings.TrimSuffix(u.Path, "/") + endpoint.Path + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
+	for _, name := range slices.Sorted(maps.Keys(ask.Header)) {
+		raw += name + ": " + ask.Header.Get(name) + "\r\n"
 	}
 	if endpoint.Body != "" || method == http.MethodPost || method == http.MethodPut {
 		raw += "Content-Length: " + strconv.Itoa(len(endpoint.Body)) + "\r\n"
 	}
-	return request{
-		name: endpoint.Name, raw: []byte(raw + "\r\n" + endpoint.Body),
-		ask: http.Request{Method: method}, again: method == http.MethodGet || method == http.MethodHead,
+	if !keepAlive {
+		raw += "Connection: close\r\n"
 	}
+	return request{
+		name: endpoint.Name, raw: []byte(raw + "\r\n" + endpoint.Body), body: endpoint.Body,
+		ask: *ask, again: method == http.MethodGet || method == http.MethodHead,
+	}, nil
 }
 
 // job is one arrival.
@@ -75,13 +92,16 @@ func (w *worker) serve() {
 // do sends a request and reads the whole answer. It returns the kind of the
 // error, or "".
 func (w *worker) do(r *request) string {
+	if w.engine.http2 != nil {
+		return w.engine.http2.do(r, w.engine.timeout)
+	}
 	deadline := time.Now().Add(w.engine.timeout)
 	reused := w.conn != nil
 	kind, answered := w.try(r, deadline)
 	if kind == "reset" && reused && !answered && r.again {
 		kind, _ = w.try(r, deadline) // a server may close an idle connection at any time: RFC 9112, 9.3.1
 	}
-	if kind != "" && !strings.HasPrefix(kind, "status-") {
+	if kind != "" && !strings.HasPrefix(kind, "status-") || !w.engine.keepAlive {
 		w.close()
 	}
 	return kind
@@ -90,9 +110,9 @@ func (w *worker) do(r *request) string {
 // try is one attempt; answered says that a byte of the answer came.
 func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool) {
 	if w.conn == nil {
-		conn, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", w.engine.address)
-		if err != nil {
-			return errorKind(err, "dial"), false
+		conn, kind := w.engine.dial(deadline)
+		if kind != "" {
+			return kind, false
 		}
 		w.conn, w.reader = conn, bufio.NewReaderSize(conn, 4<<10)
 	}
@@ -128,22 +148,4 @@ func (w *worker) close() {
 		_ = w.conn.Close() // nothing is lost with it
 		w.conn = nil
 	}
-}
-
-// errorKind sorts an error into the kinds that a step counts: dns, timeout,
-// dial, reset (also a truncated answer), or what the caller was at.
-func errorKind(err error, otherwise string) string {
-	var dns *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.As(err, &dns):
-		return "dns"
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "timeout"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "dial"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "reset"
-	}
-	return otherwise
 }
