@@ -48,6 +48,91 @@ func TestWallsOfTheWriteUps(t *testing.T) {
 	}
 }
 
+// What services say of themselves, beside hosts that are idle unless a row says
+// otherwise.
+func TestWallsOfServices(t *testing.T) {
+	service := func(name string, change func(*ServiceUse)) ServiceUse {
+		u := ServiceUse{Host: map[string]string{"postgres": "database", "redis": "cache", "nginx": "edge", "app": "app"}[name], Service: name, Samples: 10, ThreadRatio: -1, HitRatio: -1}
+		change(&u)
+		return u
+	}
+	idle := func() []HostUse {
+		var all []HostUse
+		for _, name := range []string{"app", "cache", "database", "edge"} {
+			all = append(all, HostUse{Host: name, Roles: []string{name}, Samples: 10, CPUs: 1, CPURatio: 0.4, PSICPURatio: -1, DiskRatio: -1, PSIIORatio: -1})
+		}
+		return all
+	}
+	connections := func(in, limit float64, refused int64) func(*ServiceUse) {
+		return func(u *ServiceUse) {
+			u.Connections, u.ConnectionsMax, u.ConnectionLimit, u.Refused = in, in, limit, refused
+		}
+	}
+	pool := func(u *ServiceUse) { u.Connections, u.ConnectionLimit, u.Waiting = 20, 20, 35 }
+	for _, row := range []struct {
+		name    string
+		use     ServiceUse
+		change  func(*Step)
+		want    string
+		finding string // among the secondary ones
+	}{
+		{"every database connection is taken", service("postgres", connections(97, 100, 0)), nil, "database connections at their limit (97 of 100)", ""},
+		{"on a hot database they are a symptom", service("postgres", connections(97, 100, 0)), func(s *Step) { s.Hosts[2].CPURatio = 0.97 }, "database CPU at 97%", "database connections at their limit (97 of 100)"},
+		{"half of them are no wall", service("postgres", connections(50, 100, 0)), nil, "unattributed: no watched resource at its limit", ""},
+		{"no samples are not a wall", ServiceUse{Host: "database", Service: "postgres", Connections: 100, ConnectionLimit: 100}, nil, "unattributed: no watched resource at its limit", ""},
+		{"Redis turns clients away", service("redis", connections(10, 100, 7)), nil, "Redis refused 7 connections", ""},
+		{"nginx has no connection left", service("nginx", connections(2048, 2048, 0)), nil, "nginx connections at their limit (2048 of 2048)", ""},
+		{"Redis' one thread", service("redis", func(u *ServiceUse) { u.ThreadRatio = 0.97 }), nil, "Redis main thread at 97% of a core", ""},
+		{"one nginx worker", service("nginx", func(u *ServiceUse) { u.ThreadRatio = 0.96 }), nil, "nginx worker at 96% of a core", ""},
+		{"the app's pool", service("app", pool), nil, "app database pool full (20 of 20 in use, 35 waiting)", ""},
+		{"the app's pool beside a hot database", service("app", pool), func(s *Step) { s.Hosts[2].CPURatio = 0.97 }, "database CPU at 97%", "app database pool full (20 of 20 in use, 35 waiting)"},
+		{"a full pool that nobody waits for", service("app", func(u *ServiceUse) { u.Connections, u.ConnectionLimit = 20, 20 }), nil, "unattributed: no watched resource at its limit", ""},
+		{"one heavy statement is noted", service("postgres", func(u *ServiceUse) { u.Statements = []Statement{{"42", 900, 4.25, 0.78}} }), nil, "unattributed: no watched resource at its limit", "one statement takes 78% of the database's time (queryid 42, 4.25 ms a call)"},
+		{"sessions that wait for a lock are noted", service("postgres", func(u *ServiceUse) { u.Waits = map[string]float64{"Lock": 4.2, "Client": 30} }), nil, "unattributed: no watched resource at its limit", "4.2 database sessions wait for Lock"},
+		{"a cold cache is noted", service("redis", func(u *ServiceUse) { u.HitRatio = 0.12 }), nil, "unattributed: no watched resource at its limit", "Redis answers 12% of its lookups"},
+		{"names that are not found", service("app", func(*ServiceUse) {}), func(s *Step) { s.Errors = map[string]int64{"dns": s.Arrivals / 20} }, "DNS: 5% of the lookups of the target's name failed", ""},
+		{"a full conntrack table", service("app", func(*ServiceUse) {}), func(s *Step) { s.Hosts[3].ConntrackRatio = 0.93 }, "edge connection tracking table at 93%", ""},
+	} {
+		s := flat(100, 100)
+		s.Hosts, s.Services = idle(), []ServiceUse{row.use}
+		if row.change != nil {
+			row.change(&s)
+		}
+		got, findings := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(s))
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+		noted := ""
+		for _, f := range findings {
+			noted += f.Sentence + "\n"
+		}
+		if row.finding == "" && noted != "" || !strings.Contains(noted, row.finding) {
+			t.Errorf("%s: findings %q, want %q", row.name, noted, row.finding)
+		}
+	}
+}
+
+// Kills far from the ceiling, and those that ended the run, are named all the same.
+func TestKilledProcessesAreNamed(t *testing.T) {
+	kill := func(above float64) func(*Step) {
+		return func(s *Step) {
+			if s.OfferedRPS > above {
+				s.Hosts[0].OOMKills = 1
+			}
+		}
+	}
+	if v := Analyze(ramp(100, kill(115))); v.Wall != "app out of memory (2 killed)" || v.Status != StatusFound {
+		t.Errorf("%s, %q", v.Status, v.Wall)
+	}
+	r := ramp(100, kill(85))
+	for i := range r.Steps[4:] {
+		r.Steps[4+i].Completed, r.Steps[4+i].P95Ms = 0, 0
+	}
+	if v := Analyze(r); v.Status != StatusTargetDown || !strings.Contains(v.Wall, "app out of memory") {
+		t.Errorf("%s, %q", v.Status, v.Wall)
+	}
+}
+
 func TestCapReachedNamesNothing(t *testing.T) {
 	s := flat(600, 1e9)
 	s.Hosts = []HostUse{{Host: "app", Roles: []string{"app"}, Samples: 9, CPURatio: 0.5, PSICPURatio: -1}}
