@@ -73,38 +73,48 @@ function failure(response) {
   return code || response.status < 200 ? 'protocol' : '';
 }
 
+// window is a step's window in Unix time, from where the arrival's own step began.
+function window(step, own, first) {
+  const at = first + (step.startSeconds - own.startSeconds) * 1000;
+  return { from: at + step.discardSeconds * 1000, until: at + step.seconds * 1000 };
+}
+
+// count credits a response to the step in whose window it ended.
+function count(step, from, begin, end, response) {
+  const kind = failure(response);
+  if (kind) {
+    failed.add(1, { rate: step.tag, kind });
+    return;
+  }
+  const block = step.blocks ? String(Math.floor((end - from) / (step.blockSeconds * 1000))) : 'none';
+  completed.add(1, { rate: step.tag, block });
+  // The clock has whole milliseconds, k6's own timing is finer and a part of it.
+  latency.add(Math.max(end - begin, response.timings.duration), { rate: step.tag });
+}
+
 // measured wraps the function that makes one arrival's request and returns the
-// response. What ends after the step's window is credited to no step, and what
-// runs in the part discarded carries the rate "warm".
+// response. What ends outside every window is credited to no step, and what
+// begins in a part that is discarded carries the rate "warm".
 export function measured(request) {
   return function arrival() {
-    const step = byName[exec.scenario.name];
+    const own = byName[exec.scenario.name];
     const first = exec.scenario.startTime;
-    const from = first + step.discardSeconds * 1000;
-    const until = first + step.seconds * 1000;
-    const tags = { rate: step.tag };
     const begin = Date.now();
+    const { from, until } = window(own, own, first);
     const inside = begin >= from && begin < until;
-    exec.vu.metrics.tags.rate = inside ? step.tag : 'warm';
-    began.add(first, tags);
-    if (inside) started.add(1, tags);
+    exec.vu.metrics.tags.rate = inside ? own.tag : 'warm';
+    began.add(first, { rate: own.tag });
+    if (inside) started.add(1, { rate: own.tag });
     let response;
     try {
       response = request();
     } finally {
       const end = Date.now();
-      const overlap = Math.min(end, until) - Math.max(begin, from);
-      if (overlap > 0) busy.add(overlap, tags);
-      if (end >= from && end < until) {
-        const kind = failure(response);
-        if (kind) {
-          failed.add(1, { rate: step.tag, kind });
-        } else {
-          const block = step.blocks ? String(Math.floor((end - from) / (step.blockSeconds * 1000))) : 'none';
-          completed.add(1, { rate: step.tag, block });
-          // The clock has whole milliseconds, k6's own timing is finer and a part of it.
-          latency.add(Math.max(end - begin, response.timings.duration), tags);
-        }
+      for (const step of params.steps) {
+        const w = window(step, own, first);
+        const overlap = Math.min(end, w.until) - Math.max(begin, w.from);
+        if (overlap > 0) busy.add(overlap, { rate: step.tag });
+        if (end >= w.from && end < w.until) count(step, w.from, begin, end, response);
       }
     }
   };
