@@ -21,8 +21,16 @@ type Plan struct {
 	Target    string            `json:"target"` // base URL
 	Scenario  analysis.Scenario `json:"scenario"`
 	Hosts     []Host            `json:"hosts"`
-	Generator string            `json:"generator"` // name of the host that generates the load
-	Token     string            `json:"token"`     // bearer token of the samplers
+	Generator string            `json:"generator"`    // name of the host that generates the load
+	Token     string            `json:"token"`        // bearer token of the samplers
+	K6        *K6               `json:"k6,omitempty"` // of the engine k6
+}
+
+// K6 is the k6 that was installed on the generator.
+type K6 struct {
+	Binary  string `json:"binary"`
+	Version string `json:"version"`
+	Script  string `json:"script,omitempty"` // the text of a user's own script; "" for the scenario's endpoints
 }
 
 // Host is a machine to watch. Ratios are of CPUs and, where the host itself has
@@ -65,6 +73,9 @@ func (p Plan) Validate() error {
 func (p Plan) validateScenario() []error {
 	var errs []error
 	sc := p.Scenario
+	if sc.Engine == analysis.EngineK6 && (p.K6 == nil || p.K6.Binary == "" || p.K6.Version == "") {
+		errs = append(errs, errors.New("plan: scenario.engine is k6: k6.binary and k6.version must be set"))
+	}
 	if sc.Kind != analysis.KindSearch && len(analysis.Schedule(sc)) == 0 {
 		errs = append(errs, fmt.Errorf("plan: scenario.kind: %q offers nothing", sc.Kind))
 	}

@@ -27,6 +27,8 @@ func TestRead(t *testing.T) {
 		{"a sampler without a port", "10.77.0.15:9107", "10.77.0.15", "hosts[0].sampler"},
 		{"a host without CPUs", `"cpus": 1`, `"cpus": 0`, "hosts[0].cpus"},
 		{"no token", `"token": "t"`, `"token": ""`, "token is empty"},
+		{"k6 without its binary", `"kind": "search"`, `"kind": "search", "engine": "k6"`, "k6.binary"},
+		{"k6", `"runId"`, `"k6": {"binary": "/usr/local/bin/k6", "version": "v2.2.0"}, "runId"`, ""},
 		{"an unknown generator", `"generator": "loadgen"`, `"generator": "x"`, `"x" is not one of the hosts`},
 	} {
 		_, err := Read(strings.NewReader(strings.Replace(valid, row.old, row.new, 1)))

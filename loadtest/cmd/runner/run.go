@@ -21,7 +21,7 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 		return err
 	}
 	result := analysis.Result{
-		Version: 1, RunID: p.RunID, Engine: "builtin", Target: p.Target, Scenario: p.Scenario,
+		Version: 1, RunID: p.RunID, Target: p.Target, Scenario: p.Scenario,
 		Started: time.Now().UTC().Format(time.RFC3339),
 	}
 	e, err := engine.New(p.Target, p.Scenario)
@@ -29,13 +29,18 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 		return err
 	}
 	defer e.Close()
-	if check, err := e.Check(); err != nil {
-		if check.Completed == 0 {
-			result.Steps = []analysis.Step{rounded(check)} // the analysis says target-down
+	g, name, err := newGenerator(ctx, p, e, beside(out, ".k6"))
+	if err != nil {
+		return err
+	}
+	result.Engine = name
+	if asked, err := check(p, e); err != nil {
+		if asked.Completed == 0 {
+			result.Steps = []analysis.Step{rounded(asked)} // the analysis says target-down
 		}
 		result.Aborted = fmt.Sprintf("before any load, %s did not answer: %s", p.Target, oneLine(err))
 	} else {
-		result.Aborted = search(ctx, p, e, &result, beside(out, ".partial.json"), log)
+		result.Aborted = search(ctx, p, g, &result, beside(out, ".partial.json"), log)
 	}
 	if result.Aborted != "" {
 		fmt.Fprintln(log, "aborted:", result.Aborted)
@@ -45,7 +50,7 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 
 // search walks the steps into the result, and writes it after each. It returns
 // why it ended early, or "".
-func search(ctx context.Context, p plan.Plan, e *engine.Engine, result *analysis.Result, partial string, log io.Writer) (aborted string) {
+func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Result, partial string, log io.Writer) (aborted string) {
 	w, err := newWatcher(ctx, p)
 	if err != nil {
 		return oneLine(err)
@@ -59,11 +64,13 @@ func search(ctx context.Context, p plan.Plan, e *engine.Engine, result *analysis
 			return ""
 		}
 		begun := w.mark()
-		start := time.Now()
-		step := e.Step(ctx, probe)
+		step, start, err := g.Step(ctx, probe)
 		step.Run = probe.Run
 		if ctx.Err() != nil {
 			return "the runner was told to stop"
+		}
+		if err != nil {
+			return oneLine(err)
 		}
 		step.Hosts, step.Generator = w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun)
 		result.Steps = append(result.Steps, rounded(step))
