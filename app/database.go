@@ -21,6 +21,7 @@ type database struct {
 	pool     *pgxpool.Pool // nil: a new connection for every use
 	slots    chan struct{} // bounds the connections without a pool
 	opened   atomic.Int64  // connections made so far
+	waiting  atomic.Int64  // requests that wait for a connection
 }
 
 // openDatabase reaches nothing yet: the first use connects.
@@ -66,8 +67,10 @@ func (d *database) inUse() int {
 
 // with runs f with a connection.
 func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
+	d.waiting.Add(1)
 	if d.pool != nil {
 		conn, err := d.pool.Acquire(ctx)
+		d.waiting.Add(-1)
 		if err != nil {
 			return fmt.Errorf("wait for a connection: %w", err)
 		}
@@ -76,8 +79,10 @@ func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	}
 	select {
 	case d.slots <- struct{}{}:
+		d.waiting.Add(-1)
 		defer func() { <-d.slots }()
 	case <-ctx.Done():
+		d.waiting.Add(-1)
 		return fmt.Errorf("wait for a connection: %w", ctx.Err())
 	}
 	conn, err := pgx.ConnectConfig(ctx, d.settings)

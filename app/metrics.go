@@ -42,6 +42,9 @@ func newMetrics(databases map[string]*database, poolSize int) *metrics {
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "app_database_connections_in_use", Help: "Connections that requests hold.", ConstLabels: labels},
 				func() float64 { return float64(d.inUse()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "app_database_connections_waiting", Help: "Requests that wait for a connection.", ConstLabels: labels},
+				func() float64 { return float64(d.waiting.Load()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "app_database_connections_opened_total", Help: "Connections made.", ConstLabels: labels},
 				func() float64 { return float64(d.opened.Load()) }))

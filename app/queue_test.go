@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+
+	"lab/servicetest"
 )
 
 func newQueue(t *testing.T) *redis.Client {
@@ -204,7 +206,7 @@ func TestWriteIsCountedByTheWorker(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- worker(ctx, c) }()
-	err := until(func() error {
+	err := servicetest.Until(func() error {
 		if done := s.redis.HGet(t.Context(), "jobs:done", "recount").Val(); done != "2" {
 			return errors.New("jobs done: " + done)
 		}
@@ -231,7 +233,7 @@ func TestBeatStopsAtOnceAndHasQueued(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- beat(ctx, c) }()
-	err = until(func() error {
+	err = servicetest.Until(func() error {
 		if length(t, r, queueKey) != 1 {
 			return errors.New("nothing is queued")
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"lab/servicetest"
 )
 
 func contains(r reply, text string) bool { return strings.Contains(r.body, text) }
@@ -66,7 +68,7 @@ func TestConnectionsAreClosedAfterTheRequest(t *testing.T) {
 	c.connMaxAge = 0
 	s := newTestServer(t, c)
 	s.want(200, s.get("/api/items"))
-	err := until(func() error { // the server notices the end a moment later
+	err := servicetest.Until(func() error { // the server notices the end a moment later
 		if n := queryText(t, c.databaseURL, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'lab-app'"); n != "0" {
 			return errors.New(n + " connections are open")
 		}
@@ -199,7 +201,7 @@ func TestShutdownFinishesTheRequestsItHas(t *testing.T) {
 		got.Body.Close()
 		status <- got.StatusCode
 	}()
-	if err := until(func() error {
+	if err := servicetest.Until(func() error {
 		if queryText(t, c.databaseURL, "SELECT count(*)::text FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND NOT granted") != "1" {
 			return errors.New("the request does not wait yet")
 		}
@@ -208,7 +210,7 @@ func TestShutdownFinishesTheRequestsItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	if err := until(func() error {
+	if err := servicetest.Until(func() error {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err == nil {
 			conn.Close()
@@ -243,6 +245,7 @@ func TestMetricsTellOfRequestsCacheAndPool(t *testing.T) {
 		`app_cache_total{outcome="miss"} 1`, `app_cache_total{outcome="hit"} 2`, `app_cache_total{outcome="bypass"} 1`,
 		"app_database_connections_limit 10",
 		`app_database_connections_in_use{database="primary"} 0`,
+		`app_database_connections_waiting{database="primary"} 0`,
 		`app_database_connections_opened_total{database="primary"} 1`,
 	} {
 		if !contains(got, "\n"+want+"\n") {

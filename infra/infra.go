@@ -31,6 +31,8 @@ type DatabaseEndpoint struct {
 	Name, User     string
 	Password       pulumi.StringOutput // secret; letters and digits
 	MaxConnections int
+	Socket         string // folder of the server's socket on its host
+	Monitor        string // role that may read statistics, for root on its host
 }
 
 // CacheEndpoint is how the workload reaches Redis.
@@ -46,6 +48,9 @@ type EdgeEndpoint struct {
 	Port   int
 	URL    string // for the operator's computer
 	LabURL string // for the other hosts
+
+	StatusURL string // stub_status, on its host
+	Clients   int    // at most, at once: a proxied client takes two connections
 }
 
 // ByRole are the hosts with the role, in the configuration's order.

@@ -21,7 +21,10 @@ func newEdge(ctx *pulumi.Context, c Config, in *Infra) error {
 	if err := ctx.RegisterComponentResource("lab:infra:Edge", "edge", e, pulumi.Parent(in)); err != nil {
 		return fmt.Errorf("declare the edge: %w", err)
 	}
-	in.Edge = &EdgeEndpoint{host, edgePort, edgeURL(host.URLHost, c.Kind()), labURL(host.Address)}
+	in.Edge = &EdgeEndpoint{
+		host, edgePort, edgeURL(host.URLHost, c.Kind()), labURL(host.Address),
+		fmt.Sprintf("http://127.0.0.1:%d/-/status", edgePort), c.Edge.Workers * c.Edge.WorkerConnections / 2,
+	}
 	if !in.Planned {
 		app, err := in.only(RoleApp)
 		if err != nil {

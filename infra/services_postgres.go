@@ -26,7 +26,7 @@ func newPostgres(ctx *pulumi.Context, c Config, in *Infra) error {
 	if err != nil {
 		return fmt.Errorf("declare postgres: %w", err)
 	}
-	in.Database = DatabaseEndpoint{host, postgresPort, databaseName, databaseUser, password, c.Postgres.MaxConnections}
+	in.Database = DatabaseEndpoint{host, postgresPort, databaseName, databaseUser, password, c.Postgres.MaxConnections, "/var/run/postgresql", "lab_monitor"}
 	if !in.Planned {
 		settings, err := postgresSettings(c.Postgres, host.Address, host.MemoryMiB)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"lab/infra"
+	"lab/loadtest/analysis"
 	"lab/loadtest/ledger"
 	"lab/loadtest/plan"
 	"lab/workloads"
@@ -39,7 +40,7 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	if err != nil {
 		return nil, err
 	}
-	runner, samplers, err := newSamplers(ctx, in, token.Result, t)
+	runner, samplers, err := newSamplers(ctx, in, w, token.Result, t)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +50,7 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	for _, h := range in.Hosts {
 		p.Hosts = append(p.Hosts, plan.Host{
 			Name: h.Name, Roles: h.Roles, Sampler: samplerAddress(h.Address), CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, LinkMbps: h.LinkMbps,
+			Services: kinds(servicesOf(h, in, w)),
 		})
 		sizes = append(sizes, ledger.Host{Name: h.Name, CPUs: h.CPUs, MemoryMiB: h.MemoryMiB})
 	}
@@ -88,8 +90,9 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	return t, ctx.RegisterResourceOutputs(t, pulumi.Map{"ceiling": t.Ceiling, "wall": t.Wall})
 }
 
-// newSamplers puts the runner on every host and starts its sampler.
-func newSamplers(ctx *pulumi.Context, in *infra.Infra, token pulumi.StringOutput, t *LoadTest) (*infra.Binary, []pulumi.Resource, error) {
+// newSamplers puts the runner on every host and starts its sampler, which also
+// asks the services there: they have to be up.
+func newSamplers(ctx *pulumi.Context, in *infra.Infra, w *workloads.Workloads, token pulumi.StringOutput, t *LoadTest) (*infra.Binary, []pulumi.Resource, error) {
 	runners := map[string]*infra.Binary{}
 	var samplers []pulumi.Resource
 	for _, h := range in.Hosts {
@@ -108,15 +111,41 @@ func newSamplers(ctx *pulumi.Context, in *infra.Infra, token pulumi.StringOutput
 			Host:      h,
 			Script:    text("sampler.sh"),
 			Variables: map[string]string{"binary": path, "unit": text("lab-sampler.service")},
-			Secrets:   map[string]pulumi.StringInput{"token": token},
+			Secrets:   map[string]pulumi.StringInput{"token": token, "services": servicesText(servicesOf(h, in, w), in.Cache.Password)},
 			Triggers:  []pulumi.StringInput{runners[h.Arch].SHA256},
-		}, pulumi.Parent(t), pulumi.DependsOn([]pulumi.Resource{copied}))
+		}, pulumi.Parent(t), pulumi.DependsOn([]pulumi.Resource{copied, in, w}))
 		if err != nil {
 			return nil, nil, err
 		}
 		samplers = append(samplers, sampler)
 	}
 	return runners[in.ByRole(infra.RoleLoadgen)[0].Arch], samplers, nil
+}
+
+// servicesText is the sampler's list with the password that it needs.
+func servicesText(services []plan.Service, redisPassword pulumi.StringOutput) pulumi.StringOutput {
+	return redisPassword.ApplyT(func(password string) (string, error) {
+		return withPassword(services, password)
+	}).(pulumi.StringOutput)
+}
+
+// servicesOf are the services on a host, and how its sampler asks them.
+func servicesOf(h *infra.Host, in *infra.Infra, w *workloads.Workloads) []plan.Service {
+	var all []plan.Service
+	for _, s := range []struct {
+		role    string
+		service plan.Service
+	}{
+		{infra.RoleDatabase, plan.Service{Kind: analysis.ServicePostgres, Address: in.Database.Socket, User: in.Database.Monitor, Database: in.Database.Name}},
+		{infra.RoleCache, plan.Service{Kind: analysis.ServiceRedis, Address: fmt.Sprintf("%s:%d", in.Cache.Host.Address, in.Cache.Port)}},
+		{infra.RoleEdge, plan.Service{Kind: analysis.ServiceNginx, Address: in.Edge.StatusURL, Limit: float64(in.Edge.Clients)}},
+		{infra.RoleApp, plan.Service{Kind: analysis.ServiceApp, Address: w.MetricsURL}},
+	} {
+		if h.HasRole(s.role) {
+			all = append(all, s.service)
+		}
+	}
+	return all
 }
 
 // report computes the verdict anew from the raw measurement that the state keeps.

@@ -44,6 +44,28 @@ func planText(p plan.Plan) (string, error) {
 	return string(raw), err
 }
 
+// kinds are the services' names, for the plan.
+func kinds(services []plan.Service) []string {
+	all := []string{}
+	for _, s := range services {
+		all = append(all, s.Kind)
+	}
+	return all
+}
+
+// withPassword is the list that a sampler reads; Redis alone needs the password.
+func withPassword(services []plan.Service, redisPassword string) (string, error) {
+	all := []plan.Service{}
+	for _, s := range services {
+		if s.Kind == analysis.ServiceRedis {
+			s.Password = redisPassword
+		}
+		all = append(all, s)
+	}
+	raw, err := json.Marshal(all)
+	return string(raw), err
+}
+
 // measured is a result with its verdict.
 type measured struct {
 	result  analysis.Result

@@ -21,13 +21,15 @@ type Workloads struct {
 
 	URL    string // for the operator's computer
 	LabURL string // for the other hosts
+
+	MetricsURL string // on the hosts with the role app
 	// Digest changes with everything here that can move the ceiling.
 	Digest pulumi.StringOutput
 }
 
 // New declares the workload on the host with the role app.
 func New(ctx *pulumi.Context, c Config, in *infra.Infra, opts ...pulumi.ResourceOption) (*Workloads, error) {
-	w := &Workloads{URL: in.Edge.URL, LabURL: in.Edge.LabURL}
+	w := &Workloads{URL: in.Edge.URL, LabURL: in.Edge.LabURL, MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", appPort)}
 	if err := ctx.RegisterComponentResource("lab:workloads:Workloads", "workloads", w, opts...); err != nil {
 		return nil, fmt.Errorf("declare the workload: %w", err)
 	}

@@ -14,10 +14,13 @@ fi
 grep -q "^include_dir *= *'conf.d'" "$dir/postgresql.conf" || echo "include_dir = 'conf.d'" >>"$dir/postgresql.conf"
 write_if_changed "$dir/conf.d/lab.conf" 644 postgres:postgres "${settings:?}"
 write_if_changed "$dir/pg_hba.conf" 640 postgres:postgres "local all postgres peer
+local all lab_monitor peer map=lab
 host ${database:?} ${user:?} ${subnet:?} scram-sha-256"
+# The sampler runs as root on this machine, and reads statistics only.
+write_if_changed "$dir/pg_ident.conf" 640 postgres:postgres 'lab root lab_monitor'
 start_again postgresql@.service
 systemctl enable --quiet postgresql
-run_unit "postgresql@$version-main" "$dir/postgresql.conf" "$dir/conf.d/lab.conf" "$dir/pg_hba.conf"
+run_unit "postgresql@$version-main" "$dir/postgresql.conf" "$dir/conf.d/lab.conf" "$dir/pg_hba.conf" "$dir/pg_ident.conf"
 
 admin() { runuser -u postgres -- psql -v ON_ERROR_STOP=1 -qtA "$@"; }
 wait_for 120 "the server" admin -c 'SELECT 1'
@@ -28,6 +31,8 @@ SET log_min_duration_statement = -1;
 SET log_statement = 'none';
 SET pg_stat_statements.track = 'none';
 SELECT 'CREATE ROLE "$user" LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '$user') \gexec
+SELECT 'CREATE ROLE lab_monitor LOGIN CONNECTION LIMIT 3' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'lab_monitor') \gexec
+GRANT pg_monitor TO lab_monitor;
 ALTER ROLE "$user" PASSWORD '${password:?}';
 SELECT 'CREATE DATABASE "$database" OWNER "$user"' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '$database') \gexec
 SQL

@@ -42,6 +42,17 @@ type Host struct {
 	CPUs      float64  `json:"cpus"`    // what it may use
 	MemoryMiB int      `json:"memoryMiB"`
 	LinkMbps  float64  `json:"linkMbps"` // 0 when unknown
+	Services  []string `json:"services"` // that its sampler asks, by kind
+}
+
+// Service is one service on the sampler's own host and how to ask it.
+type Service struct {
+	Kind     string  `json:"kind"`               // one of the analysis' services
+	Address  string  `json:"address"`            // postgres: the socket's folder; redis: HOST:PORT; nginx and app: a URL
+	User     string  `json:"user,omitempty"`     // postgres
+	Database string  `json:"database,omitempty"` // postgres
+	Password string  `json:"password,omitempty"` // redis
+	Limit    float64 `json:"limit,omitempty"`    // nginx: of clients, which it does not tell
 }
 
 // Read decodes a plan strictly and checks it.

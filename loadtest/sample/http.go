@@ -10,15 +10,21 @@ import (
 	"time"
 )
 
-// Handler serves the counters at /sample to who has the token.
+// Handler serves the counters at /sample to who has the token, and at /services
+// whether every service answers: 200, or 503 with the reasons.
 func Handler(r Reader, token string) http.Handler {
 	want := []byte("Bearer " + token)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /sample", func(w http.ResponseWriter, req *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(req.Header.Get("Authorization")), want) != 1 {
-			http.Error(w, "wrong token", http.StatusUnauthorized)
-			return
+	allowed := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, req *http.Request) {
+			if subtle.ConstantTimeCompare([]byte(req.Header.Get("Authorization")), want) != 1 {
+				http.Error(w, "wrong token", http.StatusUnauthorized)
+				return
+			}
+			next(w, req)
 		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /sample", allowed(func(w http.ResponseWriter, _ *http.Request) {
 		c, err := r.Read()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -26,7 +32,12 @@ func Handler(r Reader, token string) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(c) // the reader is gone: it will ask again
-	})
+	}))
+	mux.HandleFunc("GET /services", allowed(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := r.Services.Read(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}))
 	return mux
 }
 

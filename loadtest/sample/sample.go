@@ -34,12 +34,20 @@ type Counters struct {
 	ListenOverflows int64   `json:"listenOverflows"`
 	OOMKills        int64   `json:"oomKills"`
 	SelfCPUSeconds  float64 `json:"selfCpuSeconds"` // of the sampler
+
+	Boot           string            `json:"boot"`           // of the kernel: hosts with the same are on one physical machine
+	BusySeconds    float64           `json:"busySeconds"`    // of the physical machine, by all that runs on it
+	Conntrack      int64             `json:"conntrack"`      // connections tracked
+	ConntrackLimit int64             `json:"conntrackLimit"` // 0 when there is no table
+	Services       []ServiceCounters `json:"services,omitempty"`
 }
 
 // Reader reads a host's counters. The zero value reads the host it runs on.
 type Reader struct {
 	Root   string // of the file system; "" is /
 	Cgroup string // where the host's own cgroup is, below Root; "" is sys/fs/cgroup
+
+	Services *Services // nil: none
 }
 
 var started = time.Now()
@@ -81,7 +89,11 @@ func (r Reader) Read() (Counters, error) {
 	if err != nil {
 		return c, err
 	}
-	c.CPUSeconds, c.StealSeconds, c.MachineSeconds = cpu, steal, all
+	c.CPUSeconds, c.StealSeconds, c.MachineSeconds, c.BusySeconds = cpu, steal, all, cpu
+	c.Boot = r.read("proc/sys/kernel/random/boot_id")
+	c.Conntrack = number(r.read("proc/sys/net/netfilter/nf_conntrack_count"))
+	c.ConntrackLimit = number(r.read("proc/sys/net/netfilter/nf_conntrack_max"))
+	c.Services, _ = r.Services.Read() // one that does not answer has no counters: no data
 	c.RxBytes, c.TxBytes = parseNetDev(r.read("proc/net/dev"), func(name string) bool {
 		return r.exists("sys/class/net/" + name + "/device")
 	})

@@ -37,6 +37,7 @@ func Use(h plan.Host, a, b Counters) (analysis.HostUse, bool) {
 	}
 	u.MemoryRatio = ratio(float64(b.MemoryBytes), float64(limit))
 	u.NetMbps = 8 * float64(max(0, b.RxBytes-a.RxBytes, b.TxBytes-a.TxBytes)) / seconds / 1e6
+	u.ConntrackRatio = ratio(float64(b.Conntrack), float64(b.ConntrackLimit))
 	u.ListenOverflows, u.OOMKills = Events(a, b)
 	return u, true
 }

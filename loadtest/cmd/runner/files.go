@@ -95,11 +95,31 @@ func rounded(s analysis.Step) analysis.Step {
 		roundUse(&s.Hosts[i])
 	}
 	roundUse(&s.Generator)
+	s.Services = append([]analysis.ServiceUse(nil), s.Services...)
+	for i := range s.Services {
+		s.Services[i] = roundedService(s.Services[i])
+	}
 	return s
 }
 
+func roundedService(u analysis.ServiceUse) analysis.ServiceUse {
+	for _, v := range []*float64{&u.Connections, &u.Waiting, &u.ThreadRatio, &u.HitRatio} {
+		*v = round(*v)
+	}
+	waits := map[string]float64{}
+	for kind, n := range u.Waits {
+		waits[kind] = round(n)
+	}
+	u.Waits = waits
+	u.Statements = append([]analysis.Statement(nil), u.Statements...)
+	for i := range u.Statements {
+		u.Statements[i].MeanMs, u.Statements[i].ShareRatio = round(u.Statements[i].MeanMs), round(u.Statements[i].ShareRatio)
+	}
+	return u
+}
+
 func roundUse(u *analysis.HostUse) {
-	for _, v := range []*float64{&u.CPURatio, &u.CPUSeconds, &u.StealRatio, &u.ThrottledRatio, &u.PSICPURatio, &u.MemoryRatio, &u.DiskRatio, &u.PSIIORatio, &u.NetMbps} {
+	for _, v := range []*float64{&u.CPURatio, &u.CPUSeconds, &u.StealRatio, &u.ForeignCPURatio, &u.ConntrackRatio, &u.ThrottledRatio, &u.PSICPURatio, &u.MemoryRatio, &u.DiskRatio, &u.PSIIORatio, &u.NetMbps} {
 		*v = round(*v)
 	}
 }

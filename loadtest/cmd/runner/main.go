@@ -62,7 +62,7 @@ func newRunCommand() *cobra.Command {
 }
 
 func newSampleCommand() *cobra.Command {
-	var listen, tokenFile string
+	var listen, tokenFile, servicesFile string
 	var reader sample.Reader
 	cmd := &cobra.Command{
 		Use:   "sample",
@@ -75,6 +75,11 @@ func newSampleCommand() *cobra.Command {
 			}
 			if strings.TrimSpace(string(token)) == "" {
 				return fmt.Errorf("%s is empty: it must hold the token", tokenFile)
+			}
+			if servicesFile != "" {
+				if reader.Services, err = sample.ReadServices(servicesFile); err != nil {
+					return err
+				}
 			}
 			server := &http.Server{
 				Addr: listen, Handler: sample.Handler(reader, strings.TrimSpace(string(token))),
@@ -92,6 +97,7 @@ func newSampleCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&listen, "listen", ":9107", "address and port")
 	cmd.Flags().StringVar(&reader.Cgroup, "cgroup", "", "folder of the host's own cgroup tree (default sys/fs/cgroup)")
+	cmd.Flags().StringVar(&servicesFile, "services-file", "", "list of this host's services, JSON; mode 600 (default none)")
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "file with the bearer token")
 	return cmd
 }

@@ -72,7 +72,8 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		if err != nil {
 			return oneLine(err)
 		}
-		step.Hosts, step.Generator = w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun)
+		used := w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun)
+		step.Hosts, step.Services, step.Generator = used.hosts, used.services, used.generator
 		result.Steps = append(result.Steps, rounded(step))
 		result.LoadSeconds += probe.Seconds
 		fmt.Fprintln(log, progress(step))

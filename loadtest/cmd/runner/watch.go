@@ -129,15 +129,32 @@ func (w *watcher) mark() mark {
 	return m
 }
 
+// seen is what the hosts and their services used during a step's window.
+type seen struct {
+	hosts     []analysis.HostUse
+	services  []analysis.ServiceUse
+	generator analysis.HostUse
+}
+
 // between is every host's use from the first to the last reading in the window,
 // with the overflows and kills since the step began: they must not get lost
 // between two windows.
-func (w *watcher) between(from, until time.Time, begun mark) (hosts []analysis.HostUse, generator analysis.HostUse) {
+func (w *watcher) between(from, until time.Time, begun mark) seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	generator = analysis.HostUse{PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}
+	s := seen{generator: analysis.HostUse{PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}}
+	first, last := map[string]sample.Counters{}, map[string]sample.Counters{}
+	for _, h := range w.plan.Hosts {
+		window := inside(w.readings[h.Name], from, until)
+		if n := len(window); n > 1 {
+			first[h.Name], last[h.Name] = window[0], window[n-1]
+		}
+		s.services = append(s.services, sample.UseServices(h, window)...)
+	}
+	foreign := sample.Foreign(first, last)
 	for _, h := range w.plan.Hosts {
 		u := use(h, w.readings[h.Name], from, until)
+		u.ForeignCPURatio = foreign[last[h.Name].Boot]
 		if n := len(w.readings[h.Name]); n > 0 {
 			u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[h.Name].Counters, w.readings[h.Name][n-1].Counters)
 		}
@@ -146,29 +163,35 @@ func (w *watcher) between(from, until time.Time, begun mark) (hosts []analysis.H
 			own := (processCPUSeconds() - begun.self) / time.Since(begun.at).Seconds()
 			u.CPURatio = max(u.CPURatio, own/h.CPUs)
 			u.CPUSeconds = max(u.CPUSeconds, own*until.Sub(from).Seconds())
-			generator = u
+			s.generator = u
 		}
-		hosts = append(hosts, u)
+		s.hosts = append(s.hosts, u)
 	}
-	return hosts, generator
+	return s
+}
+
+// inside are the counters read in the window.
+func inside(readings []sample.Reading, from, until time.Time) []sample.Counters {
+	var all []sample.Counters
+	for _, r := range readings {
+		if !r.At.Before(from) && !r.At.After(until) {
+			all = append(all, r.Counters)
+		}
+	}
+	return all
 }
 
 // use is a host's use between the first and the last reading inside the window.
 func use(h plan.Host, readings []sample.Reading, from, until time.Time) analysis.HostUse {
-	var inside []sample.Reading
-	for _, r := range readings {
-		if !r.At.Before(from) && !r.At.After(until) {
-			inside = append(inside, r)
-		}
-	}
-	if len(inside) < 2 {
+	window := inside(readings, from, until)
+	if len(window) < 2 {
 		return sample.Unknown(h)
 	}
-	first, last := inside[0], inside[len(inside)-1]
-	u, ok := sample.Use(h, first.Counters, last.Counters)
+	first, last := window[0], window[len(window)-1]
+	u, ok := sample.Use(h, first, last)
 	if ok {
-		u.Samples = len(inside)
-		u.CPUSeconds *= until.Sub(from).Seconds() / sample.Elapsed(first.Counters, last.Counters) // to the whole window
+		u.Samples = len(window)
+		u.CPUSeconds *= until.Sub(from).Seconds() / sample.Elapsed(first, last) // to the whole window
 	}
 	return u
 }
