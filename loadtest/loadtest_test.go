@@ -255,9 +255,14 @@ func TestTheLedgerGetsTheRow(t *testing.T) {
 	if in.IsSecret() {
 		in = in.SecretValue().Element
 	}
-	var row ledger.Row
-	if err := json.Unmarshal([]byte(in.StringValue()), &row); err != nil {
+	var measured ledger.Measured
+	if err := json.Unmarshal([]byte(in.StringValue()), &measured); err != nil {
 		t.Fatal(err)
+	}
+	row := measured.Row
+	var r analysis.Result
+	if err := json.Unmarshal(measured.Result, &r); err != nil || r.RunID != row.RunID || len(r.Steps) == 0 {
+		t.Errorf("the raw result of run %q has %d steps: %v", r.RunID, len(r.Steps), err)
 	}
 	if row.Stack != "test" || row.Step != c.Step || row.RunID != "r1" || row.InputsDigest != known["inputsDigest"] || row.Row.Ceiling != ">=20" || len(row.Hosts) != 5 || row.Hosts[0].CPUs != 0.3 {
 		t.Errorf("row %+v", row)

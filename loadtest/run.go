@@ -89,15 +89,13 @@ func read(stdout string) (measured, error) {
 	return m, nil
 }
 
-// figures is the verdict with the steps behind it, as an output's object.
+// figures is the verdict with all that was measured, as an output's object: lab
+// analyze reads it as it reads a raw result.
 func (m measured) figures() (map[string]any, error) {
 	raw, err := json.Marshal(struct {
 		analysis.Verdict
-		RunID       string          `json:"runId"`
-		Started     string          `json:"started"`
-		LoadSeconds float64         `json:"loadSeconds"`
-		Steps       []analysis.Step `json:"steps"`
-	}{m.verdict, m.result.RunID, m.result.Started, m.result.LoadSeconds, m.result.Steps})
+		analysis.Result
+	}{m.verdict, m.result})
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +103,15 @@ func (m measured) figures() (map[string]any, error) {
 	return object, json.Unmarshal(raw, &object)
 }
 
-// row is the measurement as a line of the ledger.
+// row is the measurement as a line of the ledger, with the raw result.
 func (m measured) row(stack string, c Config, inputsDigest string, hosts []ledger.Host) (string, error) {
-	raw, err := json.Marshal(ledger.Row{
+	result, err := json.Marshal(m.result)
+	if err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(ledger.Measured{Result: result, Row: ledger.Row{
 		Time: m.result.Started, Stack: stack, Step: c.Step, RunID: m.result.RunID, InputsDigest: inputsDigest, Hosts: hosts,
 		Row: analysis.Row(c.Step, m.verdict), Verdict: m.verdict, Scenario: m.result.Scenario, LoadSeconds: m.result.LoadSeconds,
-	})
+	}})
 	return string(raw), err
 }

@@ -14,14 +14,14 @@ func newLedgerCommand() *cobra.Command {
 	command := &cobra.Command{Use: "ledger", Short: "The rows measured so far"}
 	command.AddCommand(&cobra.Command{
 		Use:   "append FILE",
-		Short: "Add the row on standard input, unless its run is there; print the table",
+		Short: "Add the row on standard input and keep its raw result, unless its run is there; print the table",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			var row ledger.Row
-			if err := json.NewDecoder(os.Stdin).Decode(&row); err != nil {
+			var m ledger.Measured
+			if err := json.NewDecoder(os.Stdin).Decode(&m); err != nil {
 				return fmt.Errorf("read the row: %w", err)
 			}
-			rows, err := ledger.Append(args[0], row, os.Stderr)
+			rows, err := ledger.AppendMeasured(args[0], m, os.Stderr)
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ var commands = []func() *cobra.Command{
 	newBuildCommand,
 	newLedgerCommand,
 	newTableCommand,
+	newAnalyzeCommand,
 }
 
 func main() {

@@ -87,14 +87,18 @@ func weakGenerator(sc Scenario, steps, near []Step) []string {
 
 // environment says what about the machines makes the figures worthless.
 func environment(near []Step) []string {
-	var why []string
+	var why, crowded []string
+	foreign := 0.0
 	for _, h := range hosts(near) {
 		if h.StealRatio >= maxStealRatio {
 			why = append(why, fmt.Sprintf("steal on %s at %d%%: the physical machine was busy with others", h.Host, percent(h.StealRatio)))
 		}
 		if h.ForeignCPURatio >= maxForeignRatio {
-			why = append(why, fmt.Sprintf("%d%% of the CPU under %s was used by what is not of the lab", percent(h.ForeignCPURatio), h.Host))
+			crowded, foreign = append(crowded, h.Host), max(foreign, h.ForeignCPURatio)
 		}
+	}
+	if len(crowded) > 0 {
+		why = append(why, fmt.Sprintf("%d%% of the CPU under %s was used by what is not of the lab; let it end, or give the lab a machine of its own", percent(foreign), strings.Join(crowded, ", ")))
 	}
 	for _, s := range near {
 		for _, h := range s.Hosts {

@@ -26,9 +26,11 @@ func ceiling(history []Step) float64 {
 
 // plateau are the overloaded steps that completed about the rate c.
 func plateau(history []Step, c float64) []Step {
-	return slices.DeleteFunc(evidence(history), func(s Step) bool {
-		return !overloaded(s) || s.arrivedRPS() <= c || math.Abs(s.CompletedRPS()-c) > max(plateauBand, 1.5*s.tolerance())*c
-	})
+	return slices.DeleteFunc(evidence(history), func(s Step) bool { return !onPlateau(s, c) })
+}
+
+func onPlateau(s Step, c float64) bool {
+	return overloaded(s) && s.arrivedRPS() > c && math.Abs(s.CompletedRPS()-c) <= max(plateauBand, 1.5*s.tolerance())*c
 }
 
 // evidence are the judged steps and, beside a ramp, the failed probes of the

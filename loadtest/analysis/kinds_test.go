@@ -126,3 +126,68 @@ func TestARunWithoutACeilingIsNotRepeated(t *testing.T) {
 		t.Errorf("%s after %d runs", v.Status, len(v.Runs))
 	}
 }
+
+func TestCompare(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS = 50, 5000
+	result := func(capacity float64) Result { return play(sc, capacity, nil) }
+	for _, row := range []struct {
+		name      string
+		a, b      Result
+		different bool
+	}{
+		{"a clear gain", result(300), result(600), true},
+		{"within the intervals", result(300), result(300.5), false},
+	} {
+		c, err := Compare(row.a, row.b, false)
+		if err != nil || c.Different != row.different || c.LowRatio > c.Ratio || c.HighRatio < c.Ratio {
+			t.Errorf("%s: %+v, %v", row.name, c, err)
+		}
+	}
+	other := sc
+	other.SLOP95Ms++
+	if _, err := Compare(result(300), play(other, 300, nil), false); err == nil {
+		t.Error("results of different scenarios were compared")
+	}
+	if c, err := Compare(result(300), play(other, 300, nil), true); err != nil || c.Different {
+		t.Errorf("asked to, they were not compared: %+v, %v", c, err)
+	}
+	if _, err := Compare(result(300), play(sc, 9999, nil), false); err == nil {
+		t.Error("a result without a ceiling was compared")
+	}
+}
+
+// Every figure of the verdict can be found again in its explanation.
+func TestExplain(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS = 50, 5000
+	seen := 0
+	r := play(sc, 300, func(s *Step) {
+		if seen++; seen == 2 {
+			s.Completed /= 2 // in the warm-up
+		}
+		s.Hosts = []HostUse{{Host: "app", Roles: []string{"app"}, Samples: 9, CPUs: 1, CPURatio: 0.96, PSICPURatio: -1, DiskRatio: -1}}
+	})
+	e := Explain(r)
+	if e.Verdict.Status != StatusFound || len(e.Steps) != len(r.Steps) {
+		t.Fatalf("%s, %d of %d steps", e.Verdict.Status, len(e.Steps), len(r.Steps))
+	}
+	if e.Steps[1].LeftOut != leftOutWarmUp || e.Steps[1].Sustained {
+		t.Errorf("the failure of the warm-up: %+v", e.Steps[1])
+	}
+	completed, seconds, near := 0.0, 0.0, 0
+	for i, s := range e.Steps {
+		if s.OnPlateau && s.Run == 0 {
+			completed, seconds = completed+float64(r.Steps[i].Completed), seconds+r.Steps[i].Seconds
+		}
+		if s.NearCeiling {
+			near++
+		}
+	}
+	if got := completed / seconds; got != e.Verdict.Runs[0].CeilingRPS || near == 0 {
+		t.Errorf("the plateau's mean is %g, the first run's ceiling %g; %d steps near it", got, e.Verdict.Runs[0].CeilingRPS, near)
+	}
+	if len(e.Watched) != 2 || e.Watched[0] != (Watched{"app", "cpu", 0.96, hotCPU, true}) {
+		t.Errorf("watched %+v", e.Watched)
+	}
+}

@@ -17,37 +17,50 @@ func runSteps(history []Step) [][]Step {
 	return runs
 }
 
-// lastRound are the steps since the run's last bracket began: what came before
-// it is known not to hold any more.
-func lastRound(run []Step) []Step {
+// Why a step does not count.
+const (
+	leftOutRound  = "an earlier round: the capacity rose since"
+	leftOutWarmUp = "failed while the target warmed up"
+)
+
+// leftOut says of each step of a run why its verdict is not read from it, "" when
+// it is. What came before the last bracket is known not to hold any more; a
+// failure of the first run's warm-up is asked again, since a target that starts is
+// slow.
+func leftOut(sc Scenario, run []Step) []string {
+	why := make([]string, len(run))
 	from := 0
 	for i := 1; i < len(run); i++ {
 		if run[i].Phase == PhaseBracket && run[i-1].Phase != PhaseBracket {
 			from = i
 		}
 	}
-	return run[from:]
-}
-
-// warm is the round without the failures of the first run's warm-up: a target
-// that starts is slow, and its rate is asked again.
-func warm(sc Scenario, run, round []Step) []Step {
-	if len(run) == 0 || run[0].Run > 0 || sc.Kind != KindSearch || len(round) != len(run) {
-		return round
+	for i := range from {
+		why[i] = leftOutRound
 	}
-	var out []Step
+	if from > 0 || len(run) == 0 || run[0].Run > 0 || sc.Kind != KindSearch {
+		return why
+	}
 	at := 0.0
-	for _, s := range round {
-		if ok, _ := Sustained(s); ok || at >= sc.WarmupSeconds || s.Phase != PhaseBracket {
-			out = append(out, s)
+	for i, s := range run {
+		if overloaded(s) && at < sc.WarmupSeconds && s.Phase == PhaseBracket {
+			why[i] = leftOutWarmUp
 		}
 		at += s.Seconds + discard(sc, s)
 	}
-	return out
+	return why
 }
 
 // considered are the steps of a run that its verdict is read from.
-func considered(sc Scenario, run []Step) []Step { return warm(sc, run, lastRound(run)) }
+func considered(sc Scenario, run []Step) []Step {
+	var out []Step
+	for i, why := range leftOut(sc, run) {
+		if why == "" {
+			out = append(out, run[i])
+		}
+	}
+	return out
+}
 
 func discard(sc Scenario, s Step) float64 {
 	if s.Phase == PhaseBracket {

@@ -130,6 +130,7 @@ func TestInvalidRunsPrintNoNumber(t *testing.T) {
 		{"a busy generator", func(s *Step) { s.Generator.CPURatio = 0.85 }, StatusGeneratorLimited, "load generator CPU at 85%"},
 		{"a full generator link", func(s *Step) { s.Generator.LinkMbps, s.Generator.NetMbps = 100, 90 }, StatusGeneratorLimited, "NIC at 90%"},
 		{"steal", func(s *Step) { s.Hosts[0].StealRatio = 0.2 }, StatusEnvironmentInvalid, "steal on app at 20%"},
+		{"other work on the machine", func(s *Step) { s.Hosts[0].ForeignCPURatio = 0.3 }, StatusEnvironmentInvalid, "30% of the CPU under app was used by what is not of the lab"},
 		{"Little's law", func(s *Step) { s.InFlightMean = 50 }, StatusEnvironmentInvalid, "Little's law"},
 	} {
 		v := Analyze(ramp(100, row.change))

@@ -266,18 +266,3 @@ func cpuPerRequest(steps []Step) map[string]float64 {
 	}
 	return seconds
 }
-
-// Compare gives the ceiling of b ÷ that of a. It refuses results of different
-// scenarios, and those that have no ceiling.
-func Compare(a, b Result) (ratio float64, err error) {
-	if da, db := ScenarioDigest(a.Scenario), ScenarioDigest(b.Scenario); da != db {
-		return 0, fmt.Errorf("compare runs %s and %s: their scenarios differ (%s, %s)", a.RunID, b.RunID, da, db)
-	}
-	va, vb := Analyze(a), Analyze(b)
-	for id, v := range map[string]Verdict{a.RunID: va, b.RunID: vb} {
-		if v.Status != StatusFound {
-			return 0, fmt.Errorf("compare runs %s and %s: %s has no ceiling, its status is %s", a.RunID, b.RunID, id, v.Status)
-		}
-	}
-	return vb.CeilingRPS / va.CeilingRPS, nil
-}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"lab/loadtest/analysis"
@@ -27,6 +28,14 @@ type Row struct {
 	Verdict      analysis.Verdict  `json:"verdict"`
 	Scenario     analysis.Scenario `json:"scenario"`
 	LoadSeconds  float64           `json:"loadSeconds"`
+	Raw          string            `json:"raw,omitempty"` // file of the raw result, beside the ledger
+}
+
+// Measured is what a load test hands to the ledger: its row, and all that it
+// measured.
+type Measured struct {
+	Row    Row             `json:"row"`
+	Result json.RawMessage `json:"result"`
 }
 
 // Host is a machine's size at the time.
@@ -34,6 +43,40 @@ type Host struct {
 	Name      string  `json:"name"`
 	CPUs      float64 `json:"cpus"`
 	MemoryMiB int     `json:"memoryMiB"`
+}
+
+// AppendMeasured keeps the raw result in a file of its own, beside the ledger in a
+// folder with the stack's name, then appends the row that names it. The file is
+// there before the row, and is never written twice: a run's figures do not change.
+func AppendMeasured(path string, m Measured, log io.Writer) ([]Row, error) {
+	if m.Row.RunID == "" || filepath.Base(m.Row.RunID) != m.Row.RunID || m.Row.RunID[0] == '.' {
+		return nil, fmt.Errorf("append to the ledger: run id %q is no file's name", m.Row.RunID)
+	}
+	m.Row.Raw = filepath.Join(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), m.Row.RunID+".json")
+	if err := writeOnce(filepath.Join(filepath.Dir(path), m.Row.Raw), m.Result); err != nil {
+		return nil, fmt.Errorf("keep the raw result: %w", err)
+	}
+	return Append(path, m.Row, log)
+}
+
+// writeOnce writes a file that is there whole or not at all, unless it is there.
+func writeOnce(path string, raw []byte) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".raw-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(append(bytes.Clone(raw), '\n'))
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // Append adds a row unless one with its run id is there, and returns all rows.

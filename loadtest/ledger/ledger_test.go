@@ -160,3 +160,33 @@ func appendRaw(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// The raw result is there before its row, is written once, and does not hinder
+// the row when a user removed it.
+func TestTheRawResultIsKeptBesideTheLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results", "local.jsonl")
+	keep := func(id, raw string) ([]Row, error) {
+		return AppendMeasured(path, Measured{Row: measured(id, "s"), Result: []byte(raw)}, io.Discard)
+	}
+	for _, row := range []struct{ raw, want string }{{`{"version":1}`, `{"version":1}`}, {`{"version":2}`, `{"version":1}`}} {
+		rows, err := keep("run1", row.raw)
+		if err != nil || ids(rows) != "run1" || rows[0].Raw != "local/run1.json" {
+			t.Fatalf("rows %+v, %v", rows, err)
+		}
+		got, err := os.ReadFile(filepath.Join(filepath.Dir(path), rows[0].Raw))
+		if err != nil || strings.TrimSpace(string(got)) != row.want {
+			t.Errorf("the raw result is %q, %v; want %q", got, err, row.want)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(path), "local")); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := keep("run2", `{}`); err != nil || ids(rows) != "run1 run2" {
+		t.Errorf("after the folder was removed: %s, %v", ids(rows), err)
+	}
+	for _, id := range []string{"", "../run", ".run", "a/b"} {
+		if _, err := keep(id, `{}`); err == nil {
+			t.Errorf("run id %q was taken as a file's name", id)
+		}
+	}
+}

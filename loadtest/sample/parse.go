@@ -29,6 +29,12 @@ func parseStat(text string) (cpu, steal, all float64, err error) {
 	return user + nice + system + irq + softirq, v[7], all, nil
 }
 
+// machine tells physical machines apart, from within a container too: the boot id
+// can't, systemd-nspawn gives each container one of its own.
+func machine(stat string) string {
+	return fmt.Sprintf("%d/%d", field(stat, "btime"), strings.Count(stat, "\ncpu"))
+}
+
 func parseMeminfo(text string) (used, total int64) {
 	total = field(text, "MemTotal:") << 10
 	return total - field(text, "MemAvailable:")<<10, total

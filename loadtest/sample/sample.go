@@ -35,7 +35,7 @@ type Counters struct {
 	OOMKills        int64   `json:"oomKills"`
 	SelfCPUSeconds  float64 `json:"selfCpuSeconds"` // of the sampler
 
-	Boot           string            `json:"boot"`           // of the kernel: hosts with the same are on one physical machine
+	Boot           string            `json:"boot"`           // when the kernel booted, and its CPUs: hosts with the same are on one physical machine
 	BusySeconds    float64           `json:"busySeconds"`    // of the physical machine, by all that runs on it
 	Conntrack      int64             `json:"conntrack"`      // connections tracked
 	ConntrackLimit int64             `json:"conntrackLimit"` // 0 when there is no table
@@ -90,7 +90,7 @@ func (r Reader) Read() (Counters, error) {
 		return c, err
 	}
 	c.CPUSeconds, c.StealSeconds, c.MachineSeconds, c.BusySeconds = cpu, steal, all, cpu
-	c.Boot = r.read("proc/sys/kernel/random/boot_id")
+	c.Boot = machine(r.read("proc/stat"))
 	c.Conntrack = number(r.read("proc/sys/net/netfilter/nf_conntrack_count"))
 	c.ConntrackLimit = number(r.read("proc/sys/net/netfilter/nf_conntrack_max"))
 	c.Services, _ = r.Services.Read() // one that does not answer has no counters: no data

@@ -21,6 +21,7 @@ var proc = map[string]string{
 	"proc/stat": `cpu  1000 200 300 4000 50 10 20 70 30 0
 cpu0 500 100 150 2000 25 5 10 35 15 0
 ctxt 12345
+btime 1796263869
 `,
 	"proc/net/dev": `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -33,13 +34,12 @@ TcpExt: 1 42 43
 IpExt: InNoRoutes InOctets
 IpExt: 7 8
 `,
-	"proc/meminfo":                              "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     600 kB\n",
-	"proc/sys/kernel/random/boot_id":            "b007\n",
+	"proc/meminfo": "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     600 kB\n",
 	"proc/sys/net/netfilter/nf_conntrack_count": "30\n",
 	"proc/sys/net/netfilter/nf_conntrack_max":   "1000\n",
-	"proc/vmstat":                               "nr_free_pages 5\noom_kill 9\n",
-	"proc/pressure/cpu":                         "some avg10=1.00 avg60=1.00 avg300=1.00 total=8000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-	"proc/pressure/io":                          "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
+	"proc/vmstat":       "nr_free_pages 5\noom_kill 9\n",
+	"proc/pressure/cpu": "some avg10=1.00 avg60=1.00 avg300=1.00 total=8000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+	"proc/pressure/io":  "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
 	"proc/diskstats": `   7       0 loop0 1 0 2 3 0 0 0 0 0 99999 3
  254       0 vda 5000 10 200000 900 3000 20 90000 1200 0 1500 2100 0 0 0 0 50 30
  254       1 vda1 4000 10 190000 800 3000 20 90000 1200 0 1400 2000 0 0 0 0 50 30
@@ -92,7 +92,7 @@ func TestReadChoosesTheCountersOfTheHost(t *testing.T) {
 		Kind: "proc", CPUSeconds: 15.3, StealSeconds: 0.7, MachineSeconds: 56.5,
 		PSICPUSeconds: 8, PSIIOSeconds: 3, MemoryBytes: 400 << 10, MemoryLimit: 1000 << 10,
 		DiskBusySeconds: 1.5, RxBytes: 5100, TxBytes: 7200, ListenOverflows: 42, OOMKills: 9,
-		Boot: "b007", BusySeconds: 15.3, Conntrack: 30, ConntrackLimit: 1000,
+		Boot: "1796263869/1", BusySeconds: 15.3, Conntrack: 30, ConntrackLimit: 1000,
 	}
 	capped := whole
 	capped.Kind, capped.DiskBusySeconds, capped.PSICPUSeconds, capped.PSIIOSeconds = "cgroup", -1, -1, -1
