@@ -65,13 +65,19 @@ func parseBinary(stdout string) (build.Binary, error) {
 // CopyTo copies the binary to a place on the host from which a script installs
 // it: a running program can't be overwritten.
 func (b *Binary) CopyTo(ctx *pulumi.Context, host *Host, parent pulumi.Resource) (path string, copied pulumi.Resource, err error) {
-	path = "/var/tmp/lab-" + b.name
-	asset := b.path.ApplyT(func(p string) pulumi.AssetOrArchive { return pulumi.NewFileAsset(p) }).(pulumi.AssetOrArchiveOutput)
-	copied, err = remote.NewCopyToRemote(ctx, host.Name+"-"+b.name, &remote.CopyToRemoteArgs{
+	return CopyFile(ctx, host, b.name, b.path, b.SHA256, parent)
+}
+
+// CopyFile copies a file of this computer to a place on the host, and again when
+// its sum or the machine is another.
+func CopyFile(ctx *pulumi.Context, host *Host, name string, local, sha256 pulumi.StringOutput, parent pulumi.Resource) (path string, copied pulumi.Resource, err error) {
+	path = "/var/tmp/lab-" + name
+	asset := local.ApplyT(func(p string) pulumi.AssetOrArchive { return pulumi.NewFileAsset(p) }).(pulumi.AssetOrArchiveOutput)
+	copied, err = remote.NewCopyToRemote(ctx, host.Name+"-"+name, &remote.CopyToRemoteArgs{
 		Connection: host.Connection,
 		Source:     asset,
 		RemotePath: pulumi.String(path),
-		Triggers:   pulumi.Array{host.identity, b.SHA256},
+		Triggers:   pulumi.Array{host.identity, sha256},
 	}, pulumi.Parent(parent), pulumi.DependsOn(host.machine))
 	return path, copied, err
 }

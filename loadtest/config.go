@@ -22,6 +22,9 @@ type Config struct {
 	Step     string            `json:"step"`  // the change's label in the table
 	RunID    string            `json:"runId"` // a new one measures again without a change
 	Scenario analysis.Scenario `json:"scenario"`
+	K6       K6Config          `json:"k6"` // of the engine k6
+
+	k6Script string // text of scenario.k6.script
 }
 
 // Defaults is the configuration that a stack's own is laid over. Its endpoints
@@ -52,6 +55,7 @@ func LoadConfig(raw []byte) (Config, []config.Problem) {
 	var k config.Checker
 	k.Add(strings.TrimSpace(c.Step) != "" && len(c.Step) <= 120, "loadtest.step", c.Step, "is not 1 to 120 characters", "name the change")
 	check(&k, "loadtest.scenario", c.Scenario)
+	checkK6(&k, &c)
 	for i := range c.Scenario.Endpoints {
 		if e := &c.Scenario.Endpoints[i]; e.Method == "" {
 			e.Method = "GET"
@@ -63,7 +67,7 @@ func LoadConfig(raw []byte) (Config, []config.Problem) {
 func check(k *config.Checker, path string, sc analysis.Scenario) {
 	at := func(name string) string { return path + "." + name }
 	k.OneOf(at("kind"), sc.Kind, []string{analysis.KindSearch, analysis.KindBreakpoint, analysis.KindRamp, analysis.KindUntilSLO, analysis.KindSteady})
-	k.OneOf(at("engine"), sc.Engine, []string{analysis.EngineBuiltin})
+	k.OneOf(at("engine"), sc.Engine, []string{analysis.EngineBuiltin, analysis.EngineK6})
 	k.OneOf(at("protocol"), sc.Protocol, []string{analysis.ProtocolHTTP1, analysis.ProtocolHTTP2})
 	k.Add(sc.KeepAlive || sc.Protocol != analysis.ProtocolHTTP2, at("keepAlive"), sc.KeepAlive, "is false with http/2, whose requests share connections", "set protocol to http/1.1")
 	checkRates(k, path, sc)

@@ -46,6 +46,14 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	}
 	generator := in.ByRole(infra.RoleLoadgen)[0]
 	p := plan.Plan{Target: w.LabURL, Scenario: c.Scenario, Generator: generator.Name}
+	if c.Scenario.Engine == analysis.EngineK6 {
+		p.K6 = &plan.K6{Binary: k6Binary, Version: c.K6.Version, Script: c.k6Script}
+		installed, err := newK6(ctx, c.K6, generator, t)
+		if err != nil {
+			return nil, err
+		}
+		samplers = append(samplers, installed)
+	}
 	var sizes []ledger.Host
 	for _, h := range in.Hosts {
 		p.Hosts = append(p.Hosts, plan.Host{

@@ -76,6 +76,13 @@ type Scenario struct {
 	Protocol      string     `json:"protocol"`         // "http/1.1" or "http/2"
 	KeepAlive     bool       `json:"keepAlive"`        // false: a connection for each request
 	Endpoints     []Endpoint `json:"endpoints"`
+	K6            K6Scenario `json:"k6,omitzero"` // of the engine k6
+}
+
+// K6Scenario is what only k6 can offer.
+type K6Scenario struct {
+	Script       string `json:"script"`       // file of a script of the user's own, instead of the endpoints; "" for none
+	ScriptSHA256 string `json:"scriptSha256"` // of its text: rows of another text do not compare
 }
 
 // Stage is a part of a ramp: its rate is constant.

@@ -87,6 +87,9 @@ func (p Plan) validateScenario() []error {
 	if sc.Engine == analysis.EngineK6 && (p.K6 == nil || p.K6.Binary == "" || p.K6.Version == "") {
 		errs = append(errs, errors.New("plan: scenario.engine is k6: k6.binary and k6.version must be set"))
 	}
+	if sc.Engine == analysis.EngineK6 && sc.Protocol == analysis.ProtocolHTTP2 {
+		errs = append(errs, errors.New("plan: scenario.protocol: k6 can't be made to speak http/2"))
+	}
 	if sc.Kind != analysis.KindSearch && len(analysis.Schedule(sc)) == 0 {
 		errs = append(errs, fmt.Errorf("plan: scenario.kind: %q offers nothing", sc.Kind))
 	}

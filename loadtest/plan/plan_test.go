@@ -28,6 +28,7 @@ func TestRead(t *testing.T) {
 		{"a host without CPUs", `"cpus": 1`, `"cpus": 0`, "hosts[0].cpus"},
 		{"no token", `"token": "t"`, `"token": ""`, "token is empty"},
 		{"k6 without its binary", `"kind": "search"`, `"kind": "search", "engine": "k6"`, "k6.binary"},
+		{"k6 over http/2", `"kind": "search"`, `"kind": "search", "engine": "k6", "protocol": "http/2"`, "can't be made to speak http/2"},
 		{"k6", `"runId"`, `"k6": {"binary": "/usr/local/bin/k6", "version": "v2.2.0"}, "runId"`, ""},
 		{"an unknown generator", `"generator": "loadgen"`, `"generator": "x"`, `"x" is not one of the hosts`},
 	} {
