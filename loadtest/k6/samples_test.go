@@ -3,9 +3,11 @@ package k6
 import (
 	"compress/gzip"
 	"encoding/csv"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,5 +151,53 @@ func TestSamplesThatAreNone(t *testing.T) {
 		if _, err := Samples(strings.NewReader(text), schedule, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A stored run of the built-in engine against a target of the same ten places
+// for 50 ms reads alike: what differs between the engines ends at the steps.
+func TestBothEnginesHaveOneAnalysis(t *testing.T) {
+	raw, err := os.ReadFile("testdata/builtin-known.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored analysis.Result
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := analysis.Validate(stored); err != nil {
+		t.Fatal(err)
+	}
+	builtin := analysis.Analyze(stored)
+	k6 := analysis.Analyze(analysis.Result{Version: 1, RunID: "k6", Scenario: runs[0].scenario(), Steps: runs[0].steps(t)})
+	t.Logf("builtin %s, k6 %s", builtin.Ceiling, k6.Ceiling)
+	if builtin.Status != analysis.StatusFound || k6.Status != builtin.Status || math.Abs(builtin.CeilingRPS/k6.CeilingRPS-1) > 0.05 {
+		t.Errorf("builtin %s %g, k6 %s %g: want both found, within 5 %%", builtin.Status, builtin.CeilingRPS, k6.Status, k6.CeilingRPS)
+	}
+	if builtin.Wall != k6.Wall {
+		t.Errorf("walls %q and %q of steps without a host", builtin.Wall, k6.Wall)
+	}
+}
+
+// Steps of k6 carry no scheduling lag, and may carry no in-flight figures: that
+// must neither invent a reason nor hide a failed step.
+func TestTheVerdictStandsWithoutWhatK6DoesNotTell(t *testing.T) {
+	full := analysis.Result{Version: 1, RunID: "k6", Scenario: runs[0].scenario(), Steps: runs[0].steps(t)}
+	bare := full
+	bare.Steps = slices.Clone(full.Steps)
+	for i := range bare.Steps {
+		s := &bare.Steps[i]
+		s.InFlightMean, s.BacklogSlopeRPS, s.Blocks = 0, 0, nil
+	}
+	want, got := analysis.Analyze(full), analysis.Analyze(bare)
+	if got.Status != want.Status || got.CeilingRPS != want.CeilingRPS || got.KneeRPS != want.KneeRPS || len(got.Invalid) > 0 {
+		t.Errorf("%s %g knee %g %v, want %s %g knee %g", got.Status, got.CeilingRPS, got.KneeRPS, got.Invalid, want.Status, want.CeilingRPS, want.KneeRPS)
+	}
+	// The most in flight is needed: without it a drop is the generator's fault.
+	for i := range bare.Steps {
+		bare.Steps[i].InFlightMax = 0
+	}
+	if v := analysis.Analyze(bare); v.Status != analysis.StatusGeneratorLimited {
+		t.Errorf("drops with nothing in flight: %s, want generator-limited", v.Status)
 	}
 }
