@@ -63,6 +63,18 @@ func (s *stack) documented(ledger string, rows int) {
 	}
 }
 
+// checked runs what docs/measurement.md says of checking a number, over the rows
+// of this stack.
+func (s *stack) checked() {
+	s.t.Helper()
+	for _, line := range commands(s.t, "docs/measurement.md", "## Check a number") {
+		out := s.shell(strings.ReplaceAll(line, "results/local", "results/e2e"))
+		if strings.Contains(line, "analyze") && !strings.Contains(line, "--json") && !strings.Contains(out, "why\n") {
+			s.t.Errorf("%s does not say why:\n%s", line, out)
+		}
+	}
+}
+
 // TestDocumentsNameWhatExists finds the make targets that the pages speak of in
 // the Makefile's own list.
 func TestDocumentsNameWhatExists(t *testing.T) {

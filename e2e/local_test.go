@@ -129,6 +129,7 @@ func TestLocalStack(t *testing.T) {
 	if got := ledgerRows(t, ledger); got != 3 {
 		t.Errorf("the ledger has %d rows, want 3", got)
 	}
+	s.checked()
 	s.documented(ledger, 3)
 	rows = s.faults(idle, ledger, 4)
 }
