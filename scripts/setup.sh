@@ -8,7 +8,7 @@ declare -A needs=(
   [curl]=curl [git]=git [make]=make
 )
 if [ "${1:-}" = test ]; then
-  needs+=([shellcheck]=shellcheck [redis-server]=redis-server [nginx]=nginx [sshd]=openssh-server)
+  needs+=([shellcheck]=shellcheck [redis-server]=redis-server [nginx]=nginx [sshd]=openssh-server [node]=nodejs)
 fi
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
