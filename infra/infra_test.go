@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"lab/golden"
 )
 
 // mocks answers as the plugins do, and keeps what was declared.
@@ -74,7 +75,7 @@ func TestEveryResourceHasItsPlaceInTheTree(t *testing.T) {
 				t.Errorf("stack %s: %s %s has no parent", stack, d.TypeToken, d.Name)
 			}
 		}
-		golden(t, "tree/"+stack+".txt", strings.Join(m.tree(), "\n")+"\n")
+		golden.Check(t, "testdata/tree/"+stack+".txt", strings.Join(m.tree(), "\n")+"\n")
 	}
 }
 

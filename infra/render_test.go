@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"lab/golden"
 	"os/exec"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestRenderedSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "rendered/"+name, got+"\n")
+			golden.Check(t, "testdata/rendered/"+name, got+"\n")
 		})
 	}
 }
@@ -43,7 +44,7 @@ func TestSpecs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "rendered/network.json", text+"\n")
+	golden.Check(t, "testdata/rendered/network.json", text+"\n")
 	key, err := authorizedKey(seed)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestSpecs(t *testing.T) {
 	if text, err = jsonText(machine); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "rendered/machine.json", text+"\n")
+	golden.Check(t, "testdata/rendered/machine.json", text+"\n")
 }
 
 func TestScriptStdinQuotesVariablesAndSortsThem(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"lab/config/configtest"
 	"lab/loadtest/analysis"
 )
 
@@ -35,7 +36,7 @@ func TestK6Config(t *testing.T) {
 		t.Errorf("script %q, sum %q", c.k6Script, c.Scenario.K6.ScriptSHA256)
 	}
 	// Runs of the built-in engine keep the digest that they had without k6's keys.
-	if raw := asJSON(t, analysis.DefaultScenario()); strings.Contains(string(raw), `"k6"`) {
+	if raw := configtest.AsJSON(t, analysis.DefaultScenario()); strings.Contains(string(raw), `"k6"`) {
 		t.Errorf("the default scenario names k6: %s", raw)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"gopkg.in/yaml.v3"
 
+	"lab/config/configtest"
 	"lab/infra"
 	"lab/loadtest/analysis"
 	"lab/loadtest/ledger"
@@ -68,8 +69,8 @@ func declare(t *testing.T, c Config, m *mocks, change func(*infra.Config, *workl
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		t.Fatal(err)
 	}
-	machines, problems := infra.LoadConfig(asJSON(t, file.Config["lab:infra"]))
-	work, more := workloads.LoadConfig(asJSON(t, file.Config["lab:workloads"]), machines.Postgres.MaxConnections)
+	machines, problems := infra.LoadConfig(configtest.AsJSON(t, file.Config["lab:infra"]))
+	work, more := workloads.LoadConfig(configtest.AsJSON(t, file.Config["lab:workloads"]), machines.Postgres.MaxConnections)
 	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"gopkg.in/yaml.v3"
 
+	"lab/config/configtest"
 	"lab/infra"
 )
 
@@ -55,7 +56,7 @@ func declare(t *testing.T, c Config, m *mocks) (*Workloads, string) {
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		t.Fatal(err)
 	}
-	machines, problems := infra.LoadConfig(asJSON(t, file.Config["lab:infra"]))
+	machines, problems := infra.LoadConfig(configtest.AsJSON(t, file.Config["lab:infra"]))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -1,35 +1,15 @@
 package explain
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"lab/golden"
 	"lab/loadtest/analysis"
 	"lab/loadtest/ledger"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); run go test ./loadtest/explain -update if that is meant\n%s", path, diff)
-	}
-}
 
 // load is a real run of the local stack.
 func load(t *testing.T) analysis.Result {
@@ -43,9 +23,9 @@ func load(t *testing.T) analysis.Result {
 
 func TestText(t *testing.T) {
 	r := load(t)
-	golden(t, "testdata/local.txt", Text(r, Options{}))
+	golden.Check(t, "testdata/local.txt", Text(r, Options{}))
 	ascii := Text(r, Options{ASCII: true, Width: 60})
-	golden(t, "testdata/local.ascii.txt", ascii)
+	golden.Check(t, "testdata/local.ascii.txt", ascii)
 	for i, c := range ascii {
 		if c > 126 {
 			t.Fatalf("%q at %d is not ASCII", c, i)
@@ -59,7 +39,7 @@ func TestSVG(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "../../docs/curve.svg", svg)
+	golden.Check(t, "../../docs/curve.svg", svg)
 	if _, err := SVG(analysis.Result{RunID: "empty"}, "x"); err == nil {
 		t.Error("a run without a step was drawn")
 	}
