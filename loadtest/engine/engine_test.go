@@ -23,7 +23,7 @@ func scenario(paths ...string) analysis.Scenario {
 	return sc
 }
 
-func newEngine(t *testing.T, target string, sc analysis.Scenario) *Engine {
+func newEngine(t testing.TB, target string, sc analysis.Scenario) *Engine {
 	t.Helper()
 	e, err := New(target, sc)
 	if err != nil {
@@ -33,7 +33,7 @@ func newEngine(t *testing.T, target string, sc analysis.Scenario) *Engine {
 	return e
 }
 
-func serve(t *testing.T, h http.HandlerFunc) string {
+func serve(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
