@@ -23,7 +23,7 @@ type target struct {
 
 var targets = map[string]target{
 	"app":    {"./app", []string{"app"}},
-	"runner": {"./loadtest/cmd/runner", []string{"loadtest/analysis", "loadtest/engine", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
+	"runner": {"./loadtest/cmd/runner", []string{"loadtest/analysis", "loadtest/engine", "loadtest/k6", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
 }
 
 var archs = []string{"amd64", "arm64"}
@@ -50,8 +50,8 @@ func Root() (string, error) {
 	}
 }
 
-// SourceDigest identifies what a binary is made from: its Go files without the
-// tests, and the modules' versions.
+// SourceDigest identifies what a binary is made from: the files of its folders,
+// since some are embedded, without tests and Markdown, and the modules' versions.
 func SourceDigest(root, name string) (string, error) {
 	t, ok := targets[name]
 	if !ok {
@@ -59,12 +59,12 @@ func SourceDigest(root, name string) (string, error) {
 	}
 	files := []string{"go.mod", "go.sum"}
 	for _, dir := range t.sources {
-		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		found, err := filepath.Glob(filepath.Join(root, dir, "*"))
 		if err != nil {
 			return "", err
 		}
 		for _, f := range found {
-			if !strings.HasSuffix(f, "_test.go") {
+			if info, err := os.Stat(f); err == nil && info.Mode().IsRegular() && !strings.HasSuffix(f, "_test.go") && filepath.Ext(f) != ".md" {
 				files = append(files, filepath.Join(dir, filepath.Base(f)))
 			}
 		}

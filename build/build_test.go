@@ -44,6 +44,7 @@ func TestSourceDigest(t *testing.T) {
 		{"the modules", "app", "go.mod", "module lab\n\ngo 1.26\n", true},
 		{"the modules' sums", "runner", "go.sum", "x\n", true},
 		{"a test", "runner", "loadtest/engine/a_test.go", "package a\n", false},
+		{"an embedded file", "runner", "loadtest/k6/lab.js", "// x\n", true},
 		{"what is not Go", "app", "app/README.md", "x\n", false},
 		{"another binary's source", "runner", "app/a.go", "package a // x\n", false},
 		{"a package of neither", "app", "infra/a.go", "package a\n", false},

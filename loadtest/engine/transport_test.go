@@ -137,3 +137,71 @@ func TestBlocksOfCompletions(t *testing.T) {
 		t.Errorf("blocks %v of %g s, %d completed in %g s", step.Blocks, step.BlockSeconds, step.Completed, step.Seconds)
 	}
 }
+
+// An interim answer was taken for the answer: a target that fails each request
+// after 103 Early Hints had every other one counted as a fast success.
+func TestInterimAnswersAreNotTheAnswer(t *testing.T) {
+	s := newTarget(t, false, false)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	e := newEngine(t, s.URL, scenario("/"))
+	w := &worker{engine: e}
+	defer w.close()
+	for i := range 3 {
+		if kind := w.do(&e.endpoints[0]); kind != "status-503" {
+			t.Errorf("request %d: %q, want status-503", i, kind)
+		}
+	}
+}
+
+// 101 without an Upgrade is an answer to nothing that was asked.
+func TestUnaskedSwitchOfProtocols(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	})
+	w := &worker{engine: newEngine(t, url, scenario("/"))}
+	defer w.close()
+	if kind := w.do(&w.engine.endpoints[0]); kind != "protocol" {
+		t.Errorf("%q, want protocol", kind)
+	}
+}
+
+// What a server of HTTP/2 does to a request is sorted as over HTTP/1.1; a stream
+// that it resets is an error of the protocol, since the connection lives on.
+func TestHTTP2ErrorsAreSortedByKind(t *testing.T) {
+	s := newTarget(t, true, true)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/busy":
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+		case "/hang":
+			<-r.Context().Done()
+		case "/truncated":
+			w.Header().Set("Content-Length", "10")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	})
+	for _, row := range []struct{ path, want string }{
+		{"/busy", "status-503"}, {"/hang", "timeout"}, {"/truncated", "protocol"}, {"/reset", "protocol"},
+	} {
+		sc := scenario(row.path)
+		sc.Protocol, sc.TimeoutMs = analysis.ProtocolHTTP2, 1000
+		e := newEngine(t, s.URL, sc)
+		trust(e, s)
+		if step, err := e.Check(); err == nil || step.Errors[row.want] != 1 {
+			t.Errorf("%s: errors %v (%v), want one of kind %s", row.path, step.Errors, err, row.want)
+		}
+		e.Close()
+	}
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -125,7 +126,7 @@ func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool
 		w.close()
 		return errorKind(err, "reset"), false
 	}
-	response, err := http.ReadResponse(w.reader, &r.ask)
+	response, err := readFinal(w.reader, &r.ask)
 	if err != nil {
 		return errorKind(err, "protocol"), true
 	}
@@ -141,6 +142,20 @@ func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool
 		return "status-" + strconv.Itoa(response.StatusCode), true
 	}
 	return "", true
+}
+
+// readFinal reads past interim answers, such as 103 (RFC 9110, 15.2): taken for the
+// answer, one would end the request early and leave the real one to the next.
+func readFinal(r *bufio.Reader, ask *http.Request) (*http.Response, error) {
+	for {
+		response, err := http.ReadResponse(r, ask)
+		if err != nil || response.StatusCode >= http.StatusOK {
+			return response, err
+		}
+		if response.StatusCode == http.StatusSwitchingProtocols {
+			return nil, errors.New("101 Switching Protocols, which was not asked for")
+		}
+	}
 }
 
 func (w *worker) close() {
