@@ -93,7 +93,6 @@ func (r Reader) Read() (Counters, error) {
 	c.Boot = machine(r.read("proc/stat"))
 	c.Conntrack = number(r.read("proc/sys/net/netfilter/nf_conntrack_count"))
 	c.ConntrackLimit = number(r.read("proc/sys/net/netfilter/nf_conntrack_max"))
-	c.Services, _ = r.Services.Read() // one that does not answer has no counters: no data
 	c.RxBytes, c.TxBytes = parseNetDev(r.read("proc/net/dev"), func(name string) bool {
 		return r.exists("sys/class/net/" + name + "/device")
 	})
@@ -114,6 +113,8 @@ func (r Reader) Read() (Counters, error) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err == nil {
 		c.SelfCPUSeconds = float64(self.Utime.Nano()+self.Stime.Nano()) / 1e9
 	}
+	// Last: a service may take 900 ms, and the host's counters are of the time above.
+	c.Services, _ = r.Services.Read() // one that does not answer has no counters: no data
 	return c, err
 }
 

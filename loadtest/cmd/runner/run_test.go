@@ -265,6 +265,32 @@ func TestEventsOutsideTheWindowAreKept(t *testing.T) {
 	}
 }
 
+// What a host used that could not be read is not the work of others.
+func TestAHostWithoutReadingsIsNotForeign(t *testing.T) {
+	start := time.Now()
+	reading := func(second, cpu, busy float64) sample.Reading {
+		return sample.Reading{At: start.Add(seconds(second)), Counters: sample.Counters{
+			Kind: "cgroup", Boot: "x", MonotonicNano: 1 + int64(second*1e9), CPUSeconds: cpu, BusySeconds: busy, MachineSeconds: 2 * second}}
+	}
+	for _, row := range []struct {
+		name string
+		app  []sample.Reading
+		want float64
+	}{
+		{"both are read", []sample.Reading{reading(1, 0, 0), reading(9, 6, 8)}, 1.0 / 16}, // of 16: 8 busy, 6 + 1 the hosts'
+		{"one is not", nil, 0},
+	} {
+		w := &watcher{
+			plan:     plan.Plan{Hosts: []plan.Host{{Name: "app", CPUs: 1}, {Name: "edge", CPUs: 1}}},
+			readings: map[string][]sample.Reading{"app": row.app, "edge": {reading(1, 0, 0), reading(9, 1, 8)}},
+		}
+		got := w.between(start, start.Add(seconds(10)), mark{readings: map[string]sample.Reading{}}).hosts[1].ForeignCPURatio
+		if math.Abs(got-row.want) > 1e-9 {
+			t.Errorf("%s: foreign %g, want %g", row.name, got, row.want)
+		}
+	}
+}
+
 func TestResultOfALongRunIsSmall(t *testing.T) {
 	awkward := 1.0 / 3
 	u := analysis.HostUse{Host: "database", Roles: []string{"database", "replica"}, Samples: 11, CPUs: 0.5,

@@ -151,7 +151,10 @@ func (w *watcher) between(from, until time.Time, begun mark) seen {
 		}
 		s.services = append(s.services, sample.UseServices(h, window)...)
 	}
-	foreign := sample.Foreign(first, last)
+	var foreign map[string]float64
+	if len(last) == len(w.plan.Hosts) { // what a host without readings used would be taken for others' work
+		foreign = sample.Foreign(first, last)
+	}
 	for _, h := range w.plan.Hosts {
 		u := use(h, w.readings[h.Name], from, until)
 		u.ForeignCPURatio = foreign[last[h.Name].Boot]
