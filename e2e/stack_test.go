@@ -55,7 +55,8 @@ type outputs struct {
 	Table         string `json:"table"`
 	Result        struct {
 		analysis.Verdict
-		Steps []analysis.Step `json:"steps"`
+		LoadSeconds float64         `json:"loadSeconds"`
+		Steps       []analysis.Step `json:"steps"`
 	} `json:"result"`
 }
 

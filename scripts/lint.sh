@@ -11,7 +11,7 @@ unformatted=$(gofmt -l "${go[@]}")
 }
 lint=$PWD/tools/lint/go.mod
 for module in . tools/pulumi; do
-  (cd "$module" && go mod tidy -diff && go vet ./... && go tool -modfile="$lint" staticcheck ./...)
+  (cd "$module" && go mod tidy -diff && go vet -tags walls ./... && go tool -modfile="$lint" staticcheck -tags walls ./...)
 done
 # Pulumi writes the salt of this folder's passphrase into the stack's file; in a
 # clone, which has another passphrase, no stack could be selected.
