@@ -37,10 +37,6 @@ test: setup-test toolchain lint ## every test, the real machines among them
 walls: setup-test toolchain ## build eight known walls on real machines, see that each is named (an hour)
 	go test -tags walls -run '^TestWalls$$' -timeout 3h -v ./e2e
 
-.PHONY: walls
-walls: setup-test toolchain ## build eight known walls on real machines, look what lab names (about an hour)
-	go test -tags walls ./e2e -run TestWalls -count=1 -v -timeout 180m
-
 .PHONY: lint
 lint: ## gofmt, go mod tidy, go vet, staticcheck, shellcheck
 	scripts/lint.sh
