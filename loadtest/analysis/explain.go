@@ -55,8 +55,8 @@ func Explain(r Result) Explanation {
 			InSLO: inSLO(r.Scenario, s), LittlesResidual: LittlesResidual(s),
 		}
 		index[run]++
-		if c := runs[run].ceilingRPS; runs[run].status == StatusFound && x.LeftOut == "" {
-			x.OnPlateau = onPlateau(s, c)
+		if runs[run].status == StatusFound && x.LeftOut == "" {
+			x.OnPlateau = onPlateau(s, hockeyStick(evidence(runs[run].history))) // as ceiling does
 		}
 		for _, near := range runs[run].around {
 			x.NearCeiling = x.NearCeiling || x.LeftOut == "" && near.OfferedRPS == s.OfferedRPS && near.Completed == s.Completed && near.Phase == s.Phase
