@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -189,5 +191,33 @@ func TestExplain(t *testing.T) {
 	}
 	if len(e.Watched) != 2 || e.Watched[0] != (Watched{"app", "cpu", 0.96, hotCPU, true}) {
 		t.Errorf("watched %+v", e.Watched)
+	}
+}
+
+// The marked steps once were those around the mean, and their mean was then
+// another number than the one printed.
+func TestTheMarkedStepsGiveThePrintedCeiling(t *testing.T) {
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS, sc.Repeats = 50, 5000, 1
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		r := play(sc, 300, func(s *Step) {
+			if s.OfferedRPS > 300 {
+				s.Completed = int64(float64(s.Completed) * (1 + 0.04*random.NormFloat64()))
+			}
+		})
+		e := Explain(r)
+		if e.Verdict.Status != StatusFound {
+			continue
+		}
+		completed, seconds := 0.0, 0.0
+		for i, s := range e.Steps {
+			if s.OnPlateau {
+				completed, seconds = completed+float64(r.Steps[i].Completed), seconds+r.Steps[i].Seconds
+			}
+		}
+		if got := completed / seconds; math.Abs(got-e.Verdict.CeilingRPS) > 1e-9 {
+			t.Errorf("seed %d: the marked steps give %g, the ceiling is %g", seed, got, e.Verdict.CeilingRPS)
+		}
 	}
 }
