@@ -55,8 +55,8 @@ func FreeAddress() (string, error) {
 	return free.Addr().String(), free.Close()
 }
 
-// StartNginx starts an nginx with the configuration text, which may use DIR for
-// the services' folder, and waits until the address answers.
+// StartNginx starts an nginx with the configuration text, and waits until the
+// address answers.
 func (s *Services) StartNginx(configuration, address string) error {
 	if err := s.makeDir(); err != nil {
 		return err

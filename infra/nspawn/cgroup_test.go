@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lab/atomicfile"
 )
 
 // tree is the text files below a folder, by path.
@@ -80,7 +82,7 @@ func TestCgroupFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
 			for name, content := range tt.before {
-				if err := writeFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+				if err := atomicfile.Write(filepath.Join(root, name), []byte(content), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				tt.want[name] = content
@@ -95,7 +97,7 @@ func TestCgroupFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, g := range tt.groups {
-				if err := writeFile(filepath.Join(root, g, "cpu.max"), []byte("max 100000"), 0o644); err != nil {
+				if err := atomicfile.Write(filepath.Join(root, g, "cpu.max"), []byte("max 100000"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

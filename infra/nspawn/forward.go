@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netns"
+
+	"lab/atomicfile"
 )
 
 const (
@@ -142,7 +144,7 @@ func serve(ctx context.Context, dir, network string, incarnation int, forwards [
 		defer l.Close()
 		listeners = append(listeners, l)
 	}
-	if err := writeFile(filepath.Join(dir, readyFile), nil, 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, readyFile), nil, 0o600); err != nil {
 		return err
 	}
 	for i, l := range listeners {

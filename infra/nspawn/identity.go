@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"lab/atomicfile"
 )
 
 // writeIdentity writes what makes the base tree this machine.
@@ -27,7 +29,7 @@ func writeIdentity(root string, spec MachineSpec) error {
 		{"etc/ssh/ssh_host_ed25519_key", string(key), 0o600},
 		{"root/.ssh/authorized_keys", strings.TrimSpace(spec.AuthorizedKey) + "\n", 0o600},
 	} {
-		if err := writeFile(filepath.Join(root, f.path), []byte(f.content), f.mode); err != nil {
+		if err := atomicfile.Write(filepath.Join(root, f.path), []byte(f.content), f.mode); err != nil {
 			return err
 		}
 	}

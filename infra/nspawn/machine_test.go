@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"lab/atomicfile"
 )
 
 // TestMain lets the test binary be the lab program: NetworkUp starts itself as
@@ -421,7 +423,7 @@ func TestNetworkUpAfterARestartOfTheComputer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, content := range map[string][]byte{namespacePath(testNetwork): nil, ownerFile(testNetwork): raw} {
-		if err := writeFile(path, content, 0o644); err != nil {
+		if err := atomicfile.Write(path, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

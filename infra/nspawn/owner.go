@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"lab/atomicfile"
 )
 
 // owner is the record on this computer of whose network a name is.
@@ -42,7 +44,7 @@ func claim(network, stateDir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(ownerFile(network), raw, 0o644)
+	return atomicfile.Write(ownerFile(network), raw, 0o644)
 }
 
 // foreignOwner is the state folder of the other lab that holds the network, ""

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lab/atomicfile"
 )
 
 func TestDistributionSources(t *testing.T) {
@@ -65,7 +67,7 @@ func TestDistributionSources(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
 			for name, content := range tt.files {
-				if err := writeFile(filepath.Join(root, "etc", name), []byte(content), 0o644); err != nil {
+				if err := atomicfile.Write(filepath.Join(root, "etc", name), []byte(content), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

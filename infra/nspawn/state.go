@@ -2,12 +2,12 @@ package nspawn
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"lab/atomicfile"
 )
 
 // process identifies a process across the reuse of its pid and across reboots.
@@ -70,27 +70,7 @@ func (r record) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, raw, 0o600)
-}
-
-// writeFile replaces a file atomically.
-func writeFile(path string, content []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.Write(path, raw, 0o600)
 }
 
 // identify describes a running process.

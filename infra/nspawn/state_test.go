@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
+
+	"lab/atomicfile"
 )
 
 func TestIncarnation(t *testing.T) {
@@ -45,7 +47,7 @@ func TestIncarnation(t *testing.T) {
 			dir := t.TempDir()
 			if tt.record != "" {
 				for _, path := range []string{filepath.Join(machineDir(dir, "lab-x", "app"), recordFile), filepath.Join(networkDir(dir, "lab-x"), recordFile)} {
-					if err := writeFile(path, []byte(tt.record), 0o600); err != nil {
+					if err := atomicfile.Write(path, []byte(tt.record), 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -135,7 +137,7 @@ func TestIdentityFiles(t *testing.T) {
 func TestWriteFileReplacesAndKeepsTheMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "f")
 	for _, content := range []string{"one", "two"} {
-		if err := writeFile(path, []byte(content), 0o640); err != nil {
+		if err := atomicfile.Write(path, []byte(content), 0o640); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,12 +39,12 @@ type Watched struct {
 // Explain tells how the verdict of r was read: every step, and every resource
 // beside its threshold.
 func Explain(r Result) Explanation {
-	e := Explanation{Verdict: Analyze(r)}
 	runs := readings(r)
+	e := Explanation{Verdict: analyze(r, runs)}
 	index := map[int]int{}
-	whys := make([][]string, len(runs))
+	whys, fits := make([][]string, len(runs)), make([]float64, len(runs))
 	for i, steps := range runSteps(r.Steps) {
-		whys[i] = leftOut(r.Scenario, steps)
+		whys[i], fits[i] = leftOut(r.Scenario, steps), hockeyStick(evidence(runs[i].history))
 	}
 	for _, s := range r.Steps {
 		run := max(s.Run, 0)
@@ -56,7 +56,7 @@ func Explain(r Result) Explanation {
 		}
 		index[run]++
 		if runs[run].status == StatusFound && x.LeftOut == "" {
-			x.OnPlateau = onPlateau(s, hockeyStick(evidence(runs[run].history))) // as ceiling does
+			x.OnPlateau = onPlateau(s, fits[run]) // as ceiling does
 		}
 		for _, near := range runs[run].around {
 			x.NearCeiling = x.NearCeiling || x.LeftOut == "" && near.OfferedRPS == s.OfferedRPS && near.Completed == s.Completed && near.Phase == s.Phase
@@ -89,13 +89,13 @@ func watched(near []Step) []Watched {
 			continue
 		}
 		add(h.Host, "cpu", h.CPURatio, hotCPU, cpuHot(h))
-		add(h.Host, "disk", h.DiskRatio, hotDisk, h.DiskRatio >= hotDisk && h.PSIIORatio >= hotPSI)
+		add(h.Host, "disk", h.DiskRatio, hotDisk, diskHot(h))
 		if h.LinkMbps > 0 {
-			add(h.Host, "nic", nicRatio(h), hotNIC, nicRatio(h) >= hotNIC)
+			add(h.Host, "nic", nicRatio(h), hotNIC, nicHot(h))
 		}
 		add(h.Host, "memory", h.MemoryRatio, hotMemory, false)
 		if h.ConntrackRatio > 0 {
-			add(h.Host, "conntrack", h.ConntrackRatio, fullConntrack, h.ConntrackRatio >= fullConntrack)
+			add(h.Host, "conntrack", h.ConntrackRatio, fullConntrack, conntrackFull(h))
 		}
 	}
 	for _, u := range services(near) {
@@ -107,10 +107,10 @@ func watched(near []Step) []Watched {
 			if u.Service == ServiceApp {
 				resource = "app's database pool"
 			}
-			add(u.Host, resource, u.Connections/u.ConnectionLimit, fullRatio, u.Connections >= fullRatio*u.ConnectionLimit)
+			add(u.Host, resource, u.Connections/u.ConnectionLimit, fullRatio, connectionsFull(u))
 		}
 		if threadNames[u.Service] != "" {
-			add(u.Host, u.Service+" thread", u.ThreadRatio, hotThread, u.ThreadRatio >= hotThread)
+			add(u.Host, u.Service+" thread", u.ThreadRatio, hotThread, threadHot(u))
 		}
 	}
 	if g := generator(near); g.Samples > 0 {

@@ -22,7 +22,7 @@ func Next(sc Scenario, history []Step) (Probe, bool) {
 	}
 	last := len(runs) - 1
 	p, done := nextInRun(sc, runs[0], runs[last], last)
-	if done && last+1 < sc.Repeats && worthRepeating(sc, runs[last]) {
+	if done && last+1 < sc.Repeats && readRun(sc, runs[last]).numbered() {
 		last++
 		p, done = nextInRun(sc, runs[0], nil, last)
 	}
@@ -39,14 +39,6 @@ func nextInRun(sc Scenario, first, run []Step, number int) (Probe, bool) {
 		around = readRun(sc, first).ceilingRPS
 	}
 	return nextSearch(sc, around, run)
-}
-
-func worthRepeating(sc Scenario, run []Step) bool {
-	switch readRun(sc, run).status {
-	case StatusFound, StatusRetrograde, StatusCapReached, StatusSLOMissed:
-		return true
-	}
-	return false
 }
 
 // nextScheduled walks a fixed schedule. A breakpoint ends once three failed steps

@@ -10,7 +10,7 @@ import (
 func events(near []Step) []candidate {
 	var found []candidate
 	for _, h := range hosts(near) {
-		if h.ConntrackRatio >= fullConntrack {
+		if conntrackFull(h) {
 			found = append(found, candidate{severityEvent, 1, Finding{"conntrack",
 				fmt.Sprintf("%s connection tracking table at %d%%", h.Host, percent(h.ConntrackRatio)), map[string]float64{"conntrackRatio": h.ConntrackRatio}}})
 		}
@@ -63,11 +63,11 @@ func busy(near []Step) []candidate {
 	all := hosts(near)
 	found := busyCPU(all)
 	for _, h := range all {
-		if h.DiskRatio >= hotDisk && h.PSIIORatio >= hotPSI {
+		if diskHot(h) {
 			found = append(found, candidate{severityBusy, h.DiskRatio, Finding{"disk",
 				fmt.Sprintf("%s disk at %d%%", h.Host, percent(h.DiskRatio)), map[string]float64{"diskRatio": h.DiskRatio, "psiIoRatio": h.PSIIORatio}}})
 		}
-		if n := nicRatio(h); n >= hotNIC {
+		if n := nicRatio(h); nicHot(h) {
 			found = append(found, candidate{severityBusy, n, Finding{"nic",
 				fmt.Sprintf("%s NIC at %d%% of its link", h.Host, percent(n)), map[string]float64{"netMbps": h.NetMbps, "linkMbps": h.LinkMbps}}})
 		}
@@ -151,6 +151,12 @@ func cpuHot(h HostUse) bool {
 	confirmed := h.PSICPURatio >= hotPSI || h.ThrottledRatio >= hotThrottled
 	return h.Samples > 0 && (h.CPURatio >= hotCPUAlone || h.CPURatio >= hotCPU && confirmed)
 }
+
+func diskHot(h HostUse) bool { return h.DiskRatio >= hotDisk && h.PSIIORatio >= hotPSI }
+
+func nicHot(h HostUse) bool { return nicRatio(h) >= hotNIC }
+
+func conntrackFull(h HostUse) bool { return h.ConntrackRatio >= fullConntrack }
 
 func anyHot(near []Step) bool {
 	return slices.ContainsFunc(busy(near), func(c candidate) bool { return c.severity == severityBusy })

@@ -30,7 +30,7 @@ func limits(near []Step) []candidate {
 		} else {
 			found = append(found, fullConnections(u, hot[u.Host])...)
 		}
-		if u.ThreadRatio >= hotThread && threadNames[u.Service] != "" {
+		if threadHot(u) {
 			found = append(found, candidate{severityBusy, u.ThreadRatio, Finding{"thread",
 				fmt.Sprintf("%s %s at %d%% of a core", serviceNames[u.Service], threadNames[u.Service], percent(u.ThreadRatio)), map[string]float64{"threadRatio": u.ThreadRatio}}})
 		}
@@ -47,7 +47,7 @@ func fullConnections(u ServiceUse, hot bool) []candidate {
 	most := max(u.Connections, u.ConnectionsMax)
 	figures := map[string]float64{"connections": u.Connections, "connectionsMax": u.ConnectionsMax, "connectionLimit": u.ConnectionLimit, "refused": float64(u.Refused)}
 	switch {
-	case u.ConnectionLimit > 0 && u.Connections >= fullRatio*u.ConnectionLimit, u.ConnectionLimit > 0 && most >= fullRatio*u.ConnectionLimit && u.Refused > 0:
+	case connectionsFull(u), u.ConnectionLimit > 0 && most >= fullRatio*u.ConnectionLimit && u.Refused > 0:
 		return []candidate{{severity, 1, Finding{"connections", fmt.Sprintf("%s connections at their limit (%.0f of %.0f)", serviceNames[u.Service], most, u.ConnectionLimit), figures}}}
 	case u.Refused > 0:
 		return []candidate{{severity, 1, Finding{"refused", fmt.Sprintf("%s refused %d connections", serviceNames[u.Service], u.Refused), figures}}}
@@ -55,10 +55,16 @@ func fullConnections(u ServiceUse, hot bool) []candidate {
 	return nil
 }
 
+func connectionsFull(u ServiceUse) bool {
+	return u.ConnectionLimit > 0 && u.Connections >= fullRatio*u.ConnectionLimit
+}
+
+func threadHot(u ServiceUse) bool { return threadNames[u.Service] != "" && u.ThreadRatio >= hotThread }
+
 // fullPool is the app's own pool of database connections, with requests that wait
 // for one.
 func fullPool(u ServiceUse, hot bool) []candidate {
-	if u.ConnectionLimit <= 0 || u.Connections < fullRatio*u.ConnectionLimit || u.Waiting < 1 {
+	if !connectionsFull(u) || u.Waiting < 1 {
 		return nil
 	}
 	severity := severityLimit

@@ -174,19 +174,16 @@ func nextBracket(sc Scenario, bracket []Step) (Probe, bool) {
 }
 
 func nextRamp(sc Scenario, around float64, bracket, ramp []Step) (Probe, bool) {
-	w := firstWalk
+	w := repeatWalk
 	if len(bracket) > 0 {
-		around = estimate(bracket)
+		around, w = estimate(bracket), firstWalk
 		if around < rampSlow(sc) {
 			w = slowWalk
 		}
-	} else {
-		w = repeatWalk
 	}
 	main := ramp[:climbed(ramp)]
 	if rampDone(sc, w, main) {
-		rest := ramp[len(main):]
-		if p, done := refine(sc, slices.Concat(bracket, main, rest), len(rest)); !done {
+		if p, done := refine(sc, slices.Concat(bracket, ramp), len(ramp)-len(main)); !done {
 			return p, false
 		}
 		return hold(sc, bracket, ramp)
@@ -330,16 +327,13 @@ func pinned(overloaded []Step) bool {
 // estimate reads the ceiling off the bracket: an overloaded probe completes
 // about what the system can, whatever was offered.
 func estimate(bracket []Step) float64 {
-	var overloaded []float64
-	best := 0.0
+	best := median(rates(failed(bracket)))
 	for _, s := range bracket {
-		if ok, _ := Sustained(s); ok {
+		if !overloaded(s) {
 			best = max(best, s.OfferedRPS)
-		} else {
-			overloaded = append(overloaded, s.CompletedRPS())
 		}
 	}
-	return max(median(overloaded), best)
+	return best
 }
 
 // silent says whether the target stopped answering: nothing completed in the
@@ -355,19 +349,18 @@ func noAnswer(steps []Step) bool {
 
 func capHeld(sc Scenario, steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
-		ok, _ := Sustained(s)
-		return ok && s.OfferedRPS >= sc.CapRPS
+		return !overloaded(s) && s.OfferedRPS >= sc.CapRPS
 	})
 }
 
 func anySustained(steps []Step) bool {
-	return slices.ContainsFunc(steps, func(s Step) bool { ok, _ := Sustained(s); return ok })
+	return slices.ContainsFunc(steps, func(s Step) bool { return !overloaded(s) })
 }
 
 func trailingFailures(steps []Step) int {
 	n := 0
 	for i := len(steps) - 1; i >= 0; i-- {
-		if ok, _ := Sustained(steps[i]); ok {
+		if !overloaded(steps[i]) {
 			break
 		}
 		n++

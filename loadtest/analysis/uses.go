@@ -31,16 +31,23 @@ func generator(near []Step) HostUse {
 	return medianUse(all)
 }
 
-func medianUse(uses []HostUse) HostUse {
-	of := func(get func(HostUse) float64) float64 {
-		var values []float64
-		for _, u := range uses {
-			if u.Samples > 0 {
-				values = append(values, get(u))
-			}
+func (h HostUse) sampled() bool { return h.Samples > 0 }
+
+func (u ServiceUse) sampled() bool { return u.Samples > 0 }
+
+// sampledMedian is the median of a figure over the uses that have data.
+func sampledMedian[T interface{ sampled() bool }](uses []T, get func(T) float64) float64 {
+	var values []float64
+	for _, u := range uses {
+		if u.sampled() {
+			values = append(values, get(u))
 		}
-		return median(values)
 	}
+	return median(values)
+}
+
+func medianUse(uses []HostUse) HostUse {
+	of := func(get func(HostUse) float64) float64 { return sampledMedian(uses, get) }
 	m := HostUse{
 		Host: uses[0].Host, Roles: uses[0].Roles, CPUs: uses[0].CPUs, LinkMbps: uses[0].LinkMbps,
 		CPURatio:        of(func(u HostUse) float64 { return u.CPURatio }),
@@ -97,15 +104,7 @@ func services(near []Step) []ServiceUse {
 }
 
 func medianService(uses []ServiceUse) ServiceUse {
-	of := func(get func(ServiceUse) float64) float64 {
-		var values []float64
-		for _, u := range uses {
-			if u.Samples > 0 {
-				values = append(values, get(u))
-			}
-		}
-		return median(values)
-	}
+	of := func(get func(ServiceUse) float64) float64 { return sampledMedian(uses, get) }
 	m := ServiceUse{
 		Host: uses[0].Host, Service: uses[0].Service,
 		Connections:     of(func(u ServiceUse) float64 { return u.Connections }),

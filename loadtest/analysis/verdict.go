@@ -22,9 +22,10 @@ func ScenarioDigest(sc Scenario) string {
 
 // Analyze reads the verdict from what a test measured: each of its runs by
 // itself, and their median. It leaves r as it is.
-func Analyze(r Result) Verdict {
+func Analyze(r Result) Verdict { return analyze(r, readings(r)) }
+
+func analyze(r Result, runs []reading) Verdict {
 	v := Verdict{ScenarioDigest: ScenarioDigest(r.Scenario), Ceiling: "none", SLOCapacity: "none"}
-	runs := readings(r)
 	middle := together(r, runs, &v)
 	v.Status, v.Invalid = check(r, v, middle)
 	v.Valid = len(v.Invalid) == 0
@@ -160,7 +161,7 @@ func knee(steps []Step) (Step, bool) {
 		end = len(steps)
 	}
 	for i := end - 1; i >= 0; i-- {
-		if ok, _ := Sustained(steps[i]); ok {
+		if !overloaded(steps[i]) {
 			return steps[i], true
 		}
 	}

@@ -65,16 +65,23 @@ func (c *canvas) lines(top, bottom string) string {
 	return b.String()
 }
 
-// curve draws the completed rate and, below it, the p95 over the offered rate.
-func curve(r analysis.Result, e analysis.Explanation, o Options) string {
-	width := max(o.Width-marginLeft, 20)
-	top, slowest, fastest := 0.0, r.Scenario.SLOP95Ms, r.Scenario.SLOP95Ms
+// extent is what the axes have to hold: the highest rate, and the p95s with the
+// SLO among them.
+func extent(r analysis.Result, e analysis.Explanation) (top, slowest, fastest float64) {
+	slowest, fastest = r.Scenario.SLOP95Ms, r.Scenario.SLOP95Ms
 	for _, s := range e.Steps {
 		top = max(top, s.OfferedRPS, s.CompletedRPS)
 		if s.P95Ms > 0 {
 			slowest, fastest = max(slowest, s.P95Ms), min(fastest, s.P95Ms)
 		}
 	}
+	return top, slowest, fastest
+}
+
+// curve draws the completed rate and, below it, the p95 over the offered rate.
+func curve(r analysis.Result, e analysis.Explanation, o Options) string {
+	width := max(o.Width-marginLeft, 20)
+	top, slowest, fastest := extent(r, e)
 	if top == 0 || slowest <= 0 || fastest <= 0 {
 		return "no step was measured\n"
 	}

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func parse(raw []byte) (analysis.Result, error) {
 	if shape["metrics"] != nil && shape["steps"] == nil {
 		return r, errors.New("a summary of k6, which can't be read yet")
 	}
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&r); err != nil {
+	if err := json.Unmarshal(raw, &r); err != nil {
 		return r, err
 	}
 	return r, analysis.Validate(r)

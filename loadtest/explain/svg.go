@@ -51,22 +51,21 @@ type drawing struct {
 // dark scheme and names every point, which no plotting library does.
 func SVG(r analysis.Result, title string) (string, error) {
 	e := analysis.Explain(r)
-	top, slowest, fastest := 0.0, r.Scenario.SLOP95Ms, r.Scenario.SLOP95Ms
-	for _, s := range e.Steps {
-		top = max(top, s.OfferedRPS, s.CompletedRPS)
-		if s.P95Ms > 0 {
-			slowest, fastest = max(slowest, s.P95Ms), min(fastest, s.P95Ms)
-		}
-	}
+	top, slowest, fastest := extent(r, e)
 	if top == 0 || fastest <= 0 {
 		return "", fmt.Errorf("draw run %s: no step was measured", r.RunID)
 	}
 	top *= 1.05
 	low, high := math.Floor(math.Log10(fastest)), math.Ceil(math.Log10(slowest))
 	x := func(rps float64) string { return at(left + (right-left)*rps/top) }
-	y := func(rps float64) string { return at(rateBottom - (rateBottom-rateTop)*rps/top) }
-	delay := func(ms float64) string {
-		return at(p95Bottom - (p95Bottom-p95Top)*(math.Log10(ms)-low)/max(high-low, 1))
+	rateY := func(rps float64) float64 { return rateBottom - (rateBottom-rateTop)*rps/top }
+	p95Y := func(ms float64) float64 {
+		return p95Bottom - (p95Bottom-p95Top)*(math.Log10(ms)-low)/max(high-low, 1)
+	}
+	y := func(rps float64) string { return at(rateY(rps)) }
+	delay := func(ms float64) string { return at(p95Y(ms)) }
+	level := func(y float64, class, label string) mark {
+		return mark{at(left), at(right), at(y), at(y), class, label, at(left + 6), at(y - 6), "start"}
 	}
 	d := drawing{
 		Title: title, Subtitle: subtitle(e.Verdict), AllFrom: y(0), AllTo: y(top),
@@ -81,10 +80,9 @@ func SVG(r analysis.Result, title string) (string, error) {
 	for p := low; p <= high; p++ {
 		d.Panels[1].Grid = append(d.Panels[1].Grid, tick{delay(math.Pow(10, p)), fmt.Sprintf("%g", math.Pow(10, p))})
 	}
-	d.Marks = append(d.Marks, mark{at(left), at(right), delay(r.Scenario.SLOP95Ms), delay(r.Scenario.SLOP95Ms), "slo",
-		fmt.Sprintf("SLO %g ms", r.Scenario.SLOP95Ms), at(left + 6), raised(delay(r.Scenario.SLOP95Ms)), "start"})
+	d.Marks = append(d.Marks, level(p95Y(r.Scenario.SLOP95Ms), "slo", fmt.Sprintf("SLO %g ms", r.Scenario.SLOP95Ms)))
 	if c := e.Verdict.CeilingRPS; c > 0 {
-		d.Marks = append(d.Marks, mark{at(left), at(right), y(c), y(c), "mark", "ceiling " + e.Verdict.Ceiling, at(left + 6), raised(y(c)), "start"})
+		d.Marks = append(d.Marks, level(rateY(c), "mark", "ceiling "+e.Verdict.Ceiling))
 	}
 	if k := e.Verdict.KneeRPS; k > 0 {
 		d.Marks = append(d.Marks, mark{x(k), x(k), at(rateTop), at(p95Bottom), "slo", "knee", x(k), at(p95Bottom - 6), "end"})
@@ -113,13 +111,6 @@ func subtitle(v analysis.Verdict) string {
 }
 
 func at(v float64) string { return fmt.Sprintf("%.1f", v) }
-
-// raised is a little above a place, for a label.
-func raised(place string) string {
-	var v float64
-	_, _ = fmt.Sscanf(place, "%f", &v) // at wrote it
-	return at(v - 6)
-}
 
 // niceStep parts an axis at round numbers: 1, 2 or 5 times a power of ten.
 func niceStep(top float64) float64 {

@@ -130,9 +130,6 @@ func (e *Engine) Step(ctx context.Context, probe analysis.Probe) (step analysis.
 	return measured[0].Step, measured[0].Began, nil
 }
 
-// Close leaves nothing running: a step ends with its process.
-func (e *Engine) Close() {}
-
 // run is one k6 process. Its environment holds what k6 needs and no more.
 func (e *Engine) run(ctx context.Context, params Params, probe analysis.Probe) error {
 	raw, err := json.Marshal(params)
@@ -143,7 +140,7 @@ func (e *Engine) run(ctx context.Context, params Params, probe analysis.Probe) e
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return err
 	}
-	limit := time.Duration((probe.Seconds+params.TimeoutMs/1000)*float64(time.Second)) + patience
+	limit := seconds(probe.Seconds+params.TimeoutMs/1000) + patience
 	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	cmd := exec.CommandContext(limited, e.binary, "run", "-q", "--no-color", "-e", "LAB_PARAMS="+file, e.script)

@@ -1,7 +1,6 @@
 package k6
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"io"
 	"math"
@@ -115,15 +114,7 @@ func replay(t *testing.T, script string, p Params, probes []analysis.Probe, begi
 // arrivals are those of a recorded run, each in the step that began it.
 func (r recorded) arrivals(t *testing.T, schedule []analysis.Probe) (begins []float64, all []arrival) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", r.name, "samples.ndjson.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	samples, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	samples := r.samples(t)
 	ms := func(t time.Time) float64 { return float64(t.UnixNano()) / 1e6 }
 	for d := json.NewDecoder(samples); ; {
 		var point sample

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,18 +45,24 @@ func (r recorded) scenario() analysis.Scenario {
 	return sc
 }
 
-func (r recorded) steps(t *testing.T) []analysis.Step {
+// samples are what k6 wrote of a run.
+func (r recorded) samples(t *testing.T) io.Reader {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", r.name, "samples.ndjson.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 	samples, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := Samples(samples, analysis.Schedule(r.scenario()), 300)
+	return samples
+}
+
+func (r recorded) steps(t *testing.T) []analysis.Step {
+	t.Helper()
+	steps, err := Samples(r.samples(t), analysis.Schedule(r.scenario()), 300)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"lab/atomicfile"
 	"lab/loadtest/analysis"
 )
 
@@ -53,30 +54,13 @@ func AppendMeasured(path string, m Measured, log io.Writer) ([]Row, error) {
 		return nil, fmt.Errorf("append to the ledger: run id %q is no file's name", m.Row.RunID)
 	}
 	m.Row.Raw = filepath.Join(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), m.Row.RunID+".json")
-	if err := writeOnce(filepath.Join(filepath.Dir(path), m.Row.Raw), m.Result); err != nil {
-		return nil, fmt.Errorf("keep the raw result: %w", err)
+	file := filepath.Join(filepath.Dir(path), m.Row.Raw)
+	if _, err := os.Stat(file); err != nil {
+		if err := atomicfile.Write(file, append(bytes.Clone(m.Result), '\n'), 0o644); err != nil {
+			return nil, fmt.Errorf("keep the raw result: %w", err)
+		}
 	}
 	return Append(path, m.Row, log)
-}
-
-// writeOnce writes a file that is there whole or not at all, unless it is there.
-func writeOnce(path string, raw []byte) error {
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".raw-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(append(bytes.Clone(raw), '\n'))
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // Append adds a row unless one with its run id is there, and returns all rows.

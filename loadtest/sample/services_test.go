@@ -299,23 +299,18 @@ func TestForeignIsWhatNoHostUsed(t *testing.T) {
 // A service that answers late must not move the host's counters away from the
 // time that they are said to be of.
 func TestALateServiceDoesNotDelayTheHostsCounters(t *testing.T) {
-	root := t.TempDir()
-	write := func(name, text string) {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("proc/stat", "cpu  100 0 0 900 0 0 0 0 0 0\n")
-	write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "40000")
-	write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000")
-	write("sys/fs/cgroup/cpuacct/cpuacct.usage", "1000000000")
+	root := tree(t, map[string]string{
+		"proc/stat":                           "cpu  100 0 0 900 0 0 0 0 0 0\n",
+		"sys/fs/cgroup/cpu/cpu.cfs_quota_us":  "40000",
+		"sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+		"sys/fs/cgroup/cpuacct/cpuacct.usage": "1000000000",
+	})
+	usage := filepath.Join(root, "sys/fs/cgroup/cpuacct/cpuacct.usage")
 	// The host uses CPU while the service is asked: 0.4 s of it by the time of its answer.
 	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write("sys/fs/cgroup/cpuacct/cpuacct.usage", "1400000000")
+		if err := os.WriteFile(usage, []byte("1400000000"), 0o644); err != nil {
+			t.Error(err)
+		}
 		_, _ = w.Write([]byte("# TYPE app_database_connections_in_use gauge\napp_database_connections_in_use 1\n"))
 	}))
 	defer late.Close()

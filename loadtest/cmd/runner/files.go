@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lab/atomicfile"
 	"lab/loadtest/analysis"
 )
 
@@ -72,16 +73,10 @@ func write(file string, r analysis.Result) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
+	if err := atomicfile.Write(file, raw, 0o644); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return os.Rename(f.Name(), file)
+	return nil
 }
 
 // rounded keeps the result small: four significant digits are more than any

@@ -235,11 +235,11 @@ func TestUseOfAWindow(t *testing.T) {
 	}
 	all := []sample.Reading{reading(0, 0), reading(3.5, 10), reading(4.5, 10.25), reading(9.5, 11.5), reading(10.5, 20)}
 	h := plan.Host{Name: "app", CPUs: 0.5}
-	u := use(h, all, start.Add(seconds(3)), start.Add(seconds(10)))
+	u := use(h, inside(all, start.Add(seconds(3)), start.Add(seconds(10))), seconds(7))
 	if u.Samples != 3 || math.Abs(u.CPURatio-0.5) > 1e-6 || math.Abs(u.CPUSeconds-1.75) > 1e-6 {
 		t.Errorf("%+v; want 3 samples, a ratio of 0.5 and 1.75 CPU seconds in the 7 s window", u)
 	}
-	if u := use(h, all, start.Add(seconds(4)), start.Add(seconds(5))); u.Samples != 0 || u.CPURatio != 0 {
+	if u := use(h, inside(all, start.Add(seconds(4)), start.Add(seconds(5))), seconds(1)); u.Samples != 0 || u.CPURatio != 0 {
 		t.Errorf("one reading is no use: %+v", u)
 	}
 }

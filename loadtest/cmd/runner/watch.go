@@ -143,9 +143,11 @@ func (w *watcher) between(from, until time.Time, begun mark) seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := seen{generator: analysis.HostUse{PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}}
+	windows := map[string][]sample.Counters{}
 	first, last := map[string]sample.Counters{}, map[string]sample.Counters{}
 	for _, h := range w.plan.Hosts {
 		window := inside(w.readings[h.Name], from, until)
+		windows[h.Name] = window
 		if n := len(window); n > 1 {
 			first[h.Name], last[h.Name] = window[0], window[n-1]
 		}
@@ -156,7 +158,7 @@ func (w *watcher) between(from, until time.Time, begun mark) seen {
 		foreign = sample.Foreign(first, last)
 	}
 	for _, h := range w.plan.Hosts {
-		u := use(h, w.readings[h.Name], from, until)
+		u := use(h, windows[h.Name], until.Sub(from))
 		u.ForeignCPURatio = foreign[last[h.Name].Boot]
 		if n := len(w.readings[h.Name]); n > 0 {
 			u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[h.Name].Counters, w.readings[h.Name][n-1].Counters)
@@ -184,9 +186,8 @@ func inside(readings []sample.Reading, from, until time.Time) []sample.Counters 
 	return all
 }
 
-// use is a host's use between the first and the last reading inside the window.
-func use(h plan.Host, readings []sample.Reading, from, until time.Time) analysis.HostUse {
-	window := inside(readings, from, until)
+// use is a host's use between the first and the last reading of a window.
+func use(h plan.Host, window []sample.Counters, length time.Duration) analysis.HostUse {
 	if len(window) < 2 {
 		return sample.Unknown(h)
 	}
@@ -194,7 +195,7 @@ func use(h plan.Host, readings []sample.Reading, from, until time.Time) analysis
 	u, ok := sample.Use(h, first, last)
 	if ok {
 		u.Samples = len(window)
-		u.CPUSeconds *= until.Sub(from).Seconds() / sample.Elapsed(first, last) // to the whole window
+		u.CPUSeconds *= length.Seconds() / sample.Elapsed(first, last) // to the whole window
 	}
 	return u
 }
