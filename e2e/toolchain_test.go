@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -14,33 +11,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
 
-// releaseTarball is a release with a CLI that prints its version.
-func releaseTarball(t *testing.T) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	archive := tar.NewWriter(zipped)
-	script := []byte("#!/bin/sh\necho v3.221.0\n")
-	if err := archive.WriteHeader(&tar.Header{Name: "pulumi/pulumi", Mode: 0o755, Size: int64(len(script))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := archive.Write(script); err != nil {
-		t.Fatal(err)
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
+	"lab/archivetest"
+)
 
 // TestRelease downloads releases from a mirror on this machine.
 func TestRelease(t *testing.T) {
-	good := releaseTarball(t)
+	good := archivetest.TarGz(t, "pulumi/pulumi", []byte("#!/bin/sh\necho v3.221.0\n"))
 	file := "pulumi-v3.221.0-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH] + ".tar.gz"
 	for _, test := range []struct {
 		name   string

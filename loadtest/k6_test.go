@@ -1,9 +1,7 @@
 package loadtest
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/pem"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"lab/archivetest"
 	"lab/config/configtest"
 	"lab/loadtest/analysis"
 )
@@ -69,26 +68,6 @@ func fakeK6(version string) []byte {
 	return fmt.Appendf(nil, "#!/bin/sh\necho 'k6 %s (commit/abc, go1.26, linux/amd64)'\n", version)
 }
 
-func archive(t *testing.T, name string, content []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 // install runs the script as a host does, with log as its only neighbour.
 func install(t *testing.T, environment []string, variables map[string]string) (said string, err error) {
 	t.Helper()
@@ -120,8 +99,8 @@ func TestInstallK6ReplacesNothingUnchecked(t *testing.T) {
 		{"again", "v2.2.0", nil, sum(good), "", good},
 		{"a wrong sum of another version", "v2.3.0", fakeK6("v2.3.0"), sum(good), "nothing was replaced", good},
 		{"another version than pinned", "v2.3.0", fakeK6("v2.4.0"), sum(fakeK6("v2.4.0")), "is not k6 v2.3.0", good},
-		{"an archive", "v2.3.0", archive(t, "k6-v2.3.0-linux-amd64/k6", fakeK6("v2.3.0")), sum(archive(t, "k6-v2.3.0-linux-amd64/k6", fakeK6("v2.3.0"))), "", fakeK6("v2.3.0")},
-		{"an archive without it", "v2.2.0", archive(t, "README", good), sum(archive(t, "README", good)), "holds no file k6", fakeK6("v2.3.0")},
+		{"an archive", "v2.3.0", archivetest.TarGz(t, "k6-v2.3.0-linux-amd64/k6", fakeK6("v2.3.0")), sum(archivetest.TarGz(t, "k6-v2.3.0-linux-amd64/k6", fakeK6("v2.3.0"))), "", fakeK6("v2.3.0")},
+		{"an archive without it", "v2.2.0", archivetest.TarGz(t, "README", good), sum(archivetest.TarGz(t, "README", good)), "holds no file k6", fakeK6("v2.3.0")},
 		{"back to the first", "v2.2.0", good, sum(good), "", good},
 	} {
 		if err := os.Remove(given); err != nil && !os.IsNotExist(err) {
@@ -146,7 +125,7 @@ func TestInstallK6ReplacesNothingUnchecked(t *testing.T) {
 }
 
 func TestInstallK6FromAnAddress(t *testing.T) {
-	file := archive(t, "k6-v2.2.0-linux-amd64/k6", fakeK6("v2.2.0"))
+	file := archivetest.TarGz(t, "k6-v2.2.0-linux-amd64/k6", fakeK6("v2.2.0"))
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/k6.tar.gz" {
 			http.NotFound(w, r)
