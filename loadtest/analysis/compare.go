@@ -7,7 +7,8 @@ type Comparison struct {
 	Ratio     float64 `json:"ratio"`    // of the second to the first
 	LowRatio  float64 `json:"lowRatio"` // from their intervals; 0 when one has none
 	HighRatio float64 `json:"highRatio"`
-	Different bool    `json:"different"` // the intervals do not overlap; without intervals it can't be known
+	Different bool    `json:"different"`         // the intervals do not overlap
+	Unknown   string  `json:"unknown,omitempty"` // why that can't be known, and what to do; Different is then false
 	Sentence  string  `json:"sentence"`
 }
 
@@ -28,14 +29,29 @@ func Compare(a, b Result, across bool) (Comparison, error) {
 	}
 	c := Comparison{Ratio: vb.CeilingRPS / va.CeilingRPS}
 	text := fmt.Sprintf("%s to %s req/s: ×%.2f", formatRate(va.CeilingRPS), formatRate(vb.CeilingRPS), c.Ratio)
-	if va.LowRPS > 0 && vb.LowRPS > 0 {
-		c.LowRatio, c.HighRatio = vb.LowRPS/va.HighRPS, vb.HighRPS/va.LowRPS
-		c.Different = vb.LowRPS > va.HighRPS || vb.HighRPS < va.LowRPS
-		text += fmt.Sprintf(" (%.2f to %.2f)", c.LowRatio, c.HighRatio)
+	c.Unknown = withoutInterval(a.RunID, va)
+	if c.Unknown == "" {
+		c.Unknown = withoutInterval(b.RunID, vb)
 	}
+	if c.Unknown != "" {
+		c.Sentence = text + ", " + c.Unknown
+		return c, nil
+	}
+	c.LowRatio, c.HighRatio = vb.LowRPS/va.HighRPS, vb.HighRPS/va.LowRPS
+	c.Different = vb.LowRPS > va.HighRPS || vb.HighRPS < va.LowRPS
+	text += fmt.Sprintf(" (%.2f to %.2f)", c.LowRatio, c.HighRatio)
 	if !c.Different {
 		text += ", no difference beyond the intervals"
 	}
 	c.Sentence = text
 	return c, nil
+}
+
+// withoutInterval says that a ceiling can't be told apart from another, and why;
+// "" when it can.
+func withoutInterval(runID string, v Verdict) string {
+	if v.repeated() {
+		return ""
+	}
+	return fmt.Sprintf("unknown whether they differ: no interval, since %s is a single run; measure with scenario.repeats: 3", runID)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -142,8 +143,17 @@ func TestCompare(t *testing.T) {
 		{"within the intervals", result(300), result(300.5), false},
 	} {
 		c, err := Compare(row.a, row.b, false)
-		if err != nil || c.Different != row.different || c.LowRatio > c.Ratio || c.HighRatio < c.Ratio {
+		if err != nil || c.Unknown != "" || c.Different != row.different || c.LowRatio > c.Ratio || c.HighRatio < c.Ratio {
 			t.Errorf("%s: %+v, %v", row.name, c, err)
+		}
+	}
+	single := sc
+	single.Repeats = 1
+	for _, row := range [][2]Result{{result(300), play(single, 600, nil)}, {play(single, 300, nil), result(600)}} {
+		c, err := Compare(row[0], row[1], true)
+		if err != nil || c.Different || c.LowRatio != 0 || c.HighRatio != 0 || !strings.Contains(c.Unknown, "no interval") ||
+			!strings.Contains(c.Sentence, "scenario.repeats: 3") || strings.Contains(c.Sentence, "no difference") {
+			t.Errorf("of a single run: %+v, %v; want unknown, and the fix", c, err)
 		}
 	}
 	other := sc

@@ -31,18 +31,22 @@ func Row(step string, v Verdict) TableRow {
 }
 
 // ceilingText is the ceiling for people: 1,398 ±1.2 % (3 runs). One run alone has
-// no such figure: how far the next would be off, it can't know.
+// no such figure.
 func ceilingText(v Verdict) string {
 	if v.Ceiling == "none" {
 		return v.Ceiling
 	}
 	text := strings.TrimSuffix(v.Ceiling, strings.TrimPrefix(v.Ceiling, ">=")) + thousands(strings.TrimPrefix(v.Ceiling, ">="))
-	if len(v.Runs) > 1 && v.HighRPS > 0 {
+	if v.repeated() {
 		half := max(v.HighRPS-v.CeilingRPS, v.CeilingRPS-v.LowRPS)
 		text += fmt.Sprintf(" ±%.1f %% (%d runs)", 100*half/v.CeilingRPS, len(v.Runs))
 	}
 	return text
 }
+
+// repeated says whether the interval is one between runs. That of a single run
+// holds its own noise only, and says nothing of how far the next would be off.
+func (v Verdict) repeated() bool { return len(v.Runs) > 1 && v.HighRPS > 0 }
 
 // thousands puts commas into a number of more than three digits.
 func thousands(number string) string {

@@ -138,6 +138,23 @@ func TestInvalidRunsPrintNoNumber(t *testing.T) {
 			t.Errorf("%s: %s, ceiling %s, %q; want %s, none, %q", row.name, v.Status, v.Ceiling, v.Wall, row.status, row.reason)
 		}
 	}
+	dropping := func(inFlight, cpu float64) Result {
+		return ramp(100, func(s *Step) {
+			s.Hosts[0].CPURatio = min(s.Hosts[0].CPURatio, cpu)
+			if s.OfferedRPS > 100 {
+				s.Dropped, s.InFlightMax = s.Arrivals-s.Completed, inFlight
+			}
+		})
+	}
+	v := Analyze(dropping(400, 0.6))
+	if v.Status != StatusGeneratorLimited || v.Ceiling != "none" || v.Valid || !strings.Contains(v.Wall, "load generator dropped 200 of 2200 arrivals at 110 req/s with at most 400 of 1000 in flight and no host hot") {
+		t.Errorf("drops with few in flight: %s, ceiling %s, %q", v.Status, v.Ceiling, v.Wall)
+	}
+	for name, r := range map[string]Result{"a full cap": dropping(960, 0.6), "a hot host": dropping(400, 1)} {
+		if v := Analyze(r); v.Status != StatusFound || v.Ceiling != "100" || !v.Valid {
+			t.Errorf("drops with %s are the target's: %s, ceiling %s, %v", name, v.Status, v.Ceiling, v.Invalid)
+		}
+	}
 	r := ramp(100, nil)
 	r.Aborted = "the runner was told to stop"
 	if v := Analyze(r); v.Status != StatusAborted || v.Ceiling != "none" || !strings.Contains(v.Wall, "told to stop") {
