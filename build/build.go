@@ -82,20 +82,27 @@ func SourceDigest(root, name string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:16], nil
 }
 
+// Known says whether there is such a binary for such an architecture.
+func Known(name, arch string) error {
+	if _, ok := targets[name]; !ok {
+		return fmt.Errorf("no binary %q: want app or runner", name)
+	}
+	if !slices.Contains(archs, arch) {
+		return fmt.Errorf("no architecture %q: want one of %v", arch, archs)
+	}
+	return nil
+}
+
 // Make builds a static binary for an architecture. The same sources give the
 // same bytes, whatever the commit and the folder: its checksum starts the load
 // test again.
 func Make(ctx context.Context, root, name, arch string, log io.Writer) (Binary, error) {
-	t, ok := targets[name]
-	if !ok {
-		return Binary{}, fmt.Errorf("no binary %q: want app or runner", name)
-	}
-	if !slices.Contains(archs, arch) {
-		return Binary{}, fmt.Errorf("no architecture %q: want one of %v", arch, archs)
+	if err := Known(name, arch); err != nil {
+		return Binary{}, err
 	}
 	fmt.Fprintf(log, "building %s for %s\n", name, arch)
 	path := filepath.Join(".lab", "build", name+"-"+arch)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", path, t.pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", path, targets[name].pkg)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -89,7 +89,7 @@ if ! from_path; then
   cli
   plugins
 fi
-go build -trimpath -o "$bin/lab" ./cmd/lab
+scripts/lab.sh
 "$bin/pulumi" version >/dev/null
 if [ "$SECONDS" -gt 10 ]; then
   say "ready after $SECONDS s"

@@ -42,7 +42,7 @@ read or compared.`,
 			}
 			switch {
 			case svg != "":
-				return writeSVG(svg, all)
+				return writeSVG(cmd, svg, all)
 			case compare:
 				return printComparison(cmd, all, across, asJSON)
 			case asJSON:
@@ -63,6 +63,8 @@ read or compared.`,
 	flags.StringVar(&svg, "svg", "", "draw the one result into this file instead")
 	flags.BoolVar(&compare, "compare", false, "print how each ceiling stands to the first one's instead")
 	flags.BoolVar(&across, "across", false, "compare results of different scenarios too")
+	command.MarkFlagsMutuallyExclusive("svg", "json")
+	command.MarkFlagsMutuallyExclusive("svg", "compare")
 	return command
 }
 
@@ -81,9 +83,9 @@ func terminal() explain.Options {
 	return o
 }
 
-func writeSVG(path string, all []explain.Named) error {
+func writeSVG(cmd *cobra.Command, path string, all []explain.Named) error {
 	if len(all) != 1 {
-		return fmt.Errorf("--svg draws one result, and %d were given: name one file of results/STACK/", len(all))
+		return misused(cmd, fmt.Errorf("--svg draws one result, and %d were given: name one file of results/STACK/", len(all)))
 	}
 	text, err := explain.SVG(all[0].Result, all[0].Name)
 	if err != nil {
@@ -109,7 +111,7 @@ func printExplanations(cmd *cobra.Command, all []explain.Named) error {
 
 func printComparison(cmd *cobra.Command, all []explain.Named, across, asJSON bool) error {
 	if len(all) < 2 {
-		return errors.New("--compare needs two results or more")
+		return misused(cmd, errors.New("--compare needs two results or more"))
 	}
 	for _, other := range all[1:] {
 		c, err := analysis.Compare(all[0].Result, other.Result, across)

@@ -13,7 +13,12 @@ func newBuildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build app|runner ARCH",
 		Short: "Build a static binary for the hosts",
-		Args:  cobra.ExactArgs(2),
+		Args: func(c *cobra.Command, args []string) error {
+			if err := cobra.ExactArgs(2)(c, args); err != nil {
+				return err
+			}
+			return build.Known(args[0], args[1])
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := build.Root()
 			if err != nil {

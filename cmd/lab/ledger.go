@@ -21,6 +21,7 @@ func newLedgerCommand() *cobra.Command {
 			if err := json.NewDecoder(os.Stdin).Decode(&m); err != nil {
 				return fmt.Errorf("read the row: %w", err)
 			}
+			m.Row.Lab = version() // bin/pulumi builds this binary from the checkout that measures
 			rows, err := ledger.AppendMeasured(args[0], m, os.Stderr)
 			if err != nil {
 				return err

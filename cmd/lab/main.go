@@ -22,22 +22,35 @@ var commands = []func() *cobra.Command{
 	newLedgerCommand,
 	newTableCommand,
 	newAnalyzeCommand,
+	newVersionCommand,
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(exitStatus(err))
+	}
+}
+
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "lab",
-		Short:         "Machines, ledger and tables of a home lab under load test",
+		Use:   "lab",
+		Short: "Machines, ledger and tables of a home lab under load test",
+		Long: `Machines, ledger and tables of a home lab under load test.
+
+Exit status, of every command: 0 done, 1 it failed, 2 it was called wrongly (an
+unknown command or flag, or arguments that do not fit) and did nothing.`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	for _, c := range commands {
 		root.AddCommand(c())
 	}
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "lab:", err)
-		os.Exit(1)
-	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	strict(root)
+	return root
 }

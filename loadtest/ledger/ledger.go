@@ -24,6 +24,7 @@ type Row struct {
 	Step         string            `json:"step"` // the change's label
 	RunID        string            `json:"runId"`
 	InputsDigest string            `json:"inputsDigest"`
+	Lab          string            `json:"lab,omitempty"` // version of the lab that measured it; of old rows ""
 	Hosts        []Host            `json:"hosts"`
 	Row          analysis.TableRow `json:"row"`
 	Verdict      analysis.Verdict  `json:"verdict"`
