@@ -37,6 +37,11 @@ test: setup-test toolchain lint ## every test, the real machines among them
 walls: setup-test toolchain ## build eight known walls on real machines, see that each is named (an hour)
 	go test -tags walls -run '^TestWalls$$' -timeout 3h -v ./e2e
 
+.PHONY: bench
+bench: setup-bench ## compare the built-in load generator with others, say whether it keeps its bars (10 minutes)
+	@go -C tools/bench build -o '$(CURDIR)/.toolchain/bin/bench' .
+	@.toolchain/bin/bench $(BENCH)
+
 .PHONY: lint
 lint: ## gofmt, go mod tidy, go vet, staticcheck, shellcheck
 	scripts/lint.sh
@@ -56,3 +61,7 @@ setup: ## the packages that a lab on this machine needs and lacks
 .PHONY: setup-test
 setup-test:
 	@scripts/setup.sh test
+
+.PHONY: setup-bench
+setup-bench:
+	@scripts/setup.sh bench

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, from its own apt sources. With the argument
-# "test" also what only the tests need.
+# "test" also what only the tests need, with "bench" also the load generators that
+# the built-in one is compared with.
 set -euo pipefail
 
 declare -A needs=(
@@ -9,6 +10,9 @@ declare -A needs=(
 )
 if [ "${1:-}" = test ]; then
   needs+=([shellcheck]=shellcheck [redis-server]=redis-server [nginx]=nginx [sshd]=openssh-server [node]=nodejs)
+fi
+if [ "${1:-}" = test ] || [ "${1:-}" = bench ]; then
+  needs+=([wrk]=wrk [hey]=hey)
 fi
 PATH=$PATH:/usr/sbin:/sbin
 missing=()

@@ -14,6 +14,7 @@ run() {
 }
 
 run tools/pulumi ./...
+run tools/bench ./...
 # go test runs packages side by side. To a load test on real machines another
 # package's tests are foreign work on its CPUs, which makes its result invalid:
 # what needs the machine to itself comes after the rest.
