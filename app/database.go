@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connectTimeout bounds one connection's making.
-const connectTimeout = 10 * time.Second
+const (
+	connectTimeout     = 10 * time.Second // of one connection's making
+	tooManyConnections = "53300"          // SQLSTATE
+)
 
 // database hands out connections: kept up to an age, or a new one each time. Either
 // way at most POOL_SIZE are open, so that it can be kept under max_connections.
@@ -22,6 +25,7 @@ type database struct {
 	slots    chan struct{} // bounds the connections without a pool
 	opened   atomic.Int64  // connections made so far
 	waiting  atomic.Int64  // requests that wait for a connection
+	refused  atomic.Int64  // connections that the server had no place for
 }
 
 // openDatabase reaches nothing yet: the first use connects.
@@ -72,6 +76,7 @@ func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 		conn, err := d.pool.Acquire(ctx)
 		d.waiting.Add(-1)
 		if err != nil {
+			d.noteRefusal(err)
 			return fmt.Errorf("wait for a connection: %w", err)
 		}
 		defer conn.Release()
@@ -87,6 +92,7 @@ func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, d.settings)
 	if err != nil {
+		d.noteRefusal(err)
 		return err // names host, user and database, not the password
 	}
 	d.opened.Add(1)
@@ -96,6 +102,15 @@ func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 		_ = conn.Close(closing) // the socket is closed in any case
 	}()
 	return f(conn)
+}
+
+// noteRefusal counts a connection that failed for want of a place: the server
+// itself keeps no such count.
+func (d *database) noteRefusal(err error) {
+	var refusal *pgconn.PgError
+	if errors.As(err, &refusal) && refusal.Code == tooManyConnections {
+		d.refused.Add(1)
+	}
 }
 
 func (d *database) ping(ctx context.Context) error {

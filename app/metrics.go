@@ -47,7 +47,10 @@ func newMetrics(databases map[string]*database, poolSize int) *metrics {
 				func() float64 { return float64(d.waiting.Load()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "app_database_connections_opened_total", Help: "Connections made.", ConstLabels: labels},
-				func() float64 { return float64(d.opened.Load()) }))
+				func() float64 { return float64(d.opened.Load()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "app_database_connections_refused_total", Help: "Connections that the database had no place for.", ConstLabels: labels},
+				func() float64 { return float64(d.refused.Load()) }))
 	}
 	return m
 }

@@ -247,6 +247,7 @@ func TestMetricsTellOfRequestsCacheAndPool(t *testing.T) {
 		`app_database_connections_in_use{database="primary"} 0`,
 		`app_database_connections_waiting{database="primary"} 0`,
 		`app_database_connections_opened_total{database="primary"} 1`,
+		`app_database_connections_refused_total{database="primary"} 0`,
 	} {
 		if !contains(got, "\n"+want+"\n") {
 			t.Errorf("/metrics has no line %s", want)

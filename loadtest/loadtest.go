@@ -144,7 +144,7 @@ func servicesOf(h *infra.Host, in *infra.Infra, w *workloads.Workloads) []plan.S
 		role    string
 		service plan.Service
 	}{
-		{infra.RoleDatabase, plan.Service{Kind: analysis.ServicePostgres, Address: in.Database.Socket, User: in.Database.Monitor, Database: in.Database.Name}},
+		{infra.RoleDatabase, plan.Service{Kind: analysis.ServicePostgres, Address: in.Database.Socket, User: in.Database.Monitor, Database: in.Database.Name, Limit: postgresClients(in.Database.MaxConnections)}},
 		{infra.RoleCache, plan.Service{Kind: analysis.ServiceRedis, Address: fmt.Sprintf("%s:%d", in.Cache.Host.Address, in.Cache.Port)}},
 		{infra.RoleEdge, plan.Service{Kind: analysis.ServiceNginx, Address: in.Edge.StatusURL, Limit: float64(in.Edge.Clients)}},
 		{infra.RoleApp, plan.Service{Kind: analysis.ServiceApp, Address: w.MetricsURL}},

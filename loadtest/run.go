@@ -53,6 +53,12 @@ func kinds(services []plan.Service) []string {
 	return all
 }
 
+// postgresClients is what is left of max_connections beside the superuser's reserve,
+// which is Postgres' own default, and the sampler.
+func postgresClients(maxConnections int) float64 {
+	return float64(maxConnections - 3 - 1)
+}
+
 // withPassword is the list that a sampler reads; Redis alone needs the password.
 func withPassword(services []plan.Service, redisPassword string) (string, error) {
 	all := []plan.Service{}

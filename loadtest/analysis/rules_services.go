@@ -20,19 +20,22 @@ func limits(near []Step) []candidate {
 	for _, h := range hosts(near) {
 		hot[h.Host] = cpuHot(h)
 	}
+	all := services(near)
+	hotDatabase := slices.ContainsFunc(all, func(u ServiceUse) bool { return u.Service == ServicePostgres && hot[u.Host] })
 	var found []candidate
-	for _, u := range services(near) {
+	for _, u := range all {
 		if u.Samples == 0 {
 			continue
 		}
 		if u.Service == ServiceApp {
 			found = append(found, fullPool(u, hot[u.Host])...)
+			found = append(found, refusedApp(u, hotDatabase)...)
 		} else {
 			found = append(found, fullConnections(u, hot[u.Host])...)
 		}
 		if threadHot(u) {
 			found = append(found, candidate{severityBusy, u.ThreadRatio, Finding{"thread",
-				fmt.Sprintf("%s %s at %d%% of a core", serviceNames[u.Service], threadNames[u.Service], percent(u.ThreadRatio)), map[string]float64{"threadRatio": u.ThreadRatio}}})
+				fmt.Sprintf("%s %s at %d%% of %s", serviceNames[u.Service], threadNames[u.Service], percent(u.ThreadRatio), oneThread(near, u.Host)), map[string]float64{"threadRatio": u.ThreadRatio}}})
 		}
 		found = append(found, noted(u)...)
 	}
@@ -53,6 +56,31 @@ func fullConnections(u ServiceUse, hot bool) []candidate {
 		return []candidate{{severity, 1, Finding{"refused", fmt.Sprintf("%s refused %d connections", serviceNames[u.Service], u.Refused), figures}}}
 	}
 	return nil
+}
+
+// refusedApp is the database as the app saw it: Postgres keeps no count of what it
+// refuses. Where Postgres was seen to be full, that says more, and comes first.
+func refusedApp(u ServiceUse, hotDatabase bool) []candidate {
+	if u.Refused == 0 {
+		return nil
+	}
+	severity := severityEvent
+	if hotDatabase {
+		severity = severityNote
+	}
+	return []candidate{{severity, 0.5, Finding{"refused", fmt.Sprintf("database refused %d connections of the app", u.Refused), map[string]float64{"refused": float64(u.Refused)}}}}
+}
+
+// oneThread is what a service's only thread may use, in words.
+func oneThread(near []Step, host string) string {
+	for _, s := range near {
+		for _, h := range s.Hosts {
+			if h.Host == host && h.CPUs > 0 && h.CPUs < 1 {
+				return fmt.Sprintf("its host's %g CPUs", h.CPUs)
+			}
+		}
+	}
+	return "a core"
 }
 
 func connectionsFull(u ServiceUse) bool {

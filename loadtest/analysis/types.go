@@ -160,9 +160,9 @@ type ServiceUse struct {
 	Connections     float64            `json:"connections,omitempty"`
 	ConnectionsMax  float64            `json:"connectionsMax,omitempty"`  // the most seen at once
 	ConnectionLimit float64            `json:"connectionLimit,omitempty"` // 0 when unknown; of app, its pool's size
-	Refused         int64              `json:"refused,omitempty"`         // connections turned away since the step began
+	Refused         int64              `json:"refused,omitempty"`         // connections turned away in the window; of app, by its database
 	Waiting         float64            `json:"waiting,omitempty"`         // mean number that wait: sessions for a lock, requests for a connection
-	ThreadRatio     float64            `json:"threadRatio"`               // of a core: the busiest single thread or worker; −1 when unknown
+	ThreadRatio     float64            `json:"threadRatio"`               // the busiest single thread or worker, of a core or of its host's CPUs where those are less; −1 when unknown
 	HitRatio        float64            `json:"hitRatio"`                  // of a cache; −1 when unknown
 	Waits           map[string]float64 `json:"waits,omitempty"`           // mean number of sessions by what they wait for: "Lock", "IO", …
 	Statements      []Statement        `json:"statements,omitempty"`      // top of pg_stat_statements, by time

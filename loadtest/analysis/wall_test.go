@@ -86,6 +86,11 @@ func TestWallsOfServices(t *testing.T) {
 		{"Redis turns clients away", service("redis", connections(10, 100, 7)), nil, "Redis refused 7 connections", ""},
 		{"nginx has no connection left", service("nginx", connections(2048, 2048, 0)), nil, "nginx connections at their limit (2048 of 2048)", ""},
 		{"Redis' one thread", service("redis", func(u *ServiceUse) { u.ThreadRatio = 0.97 }), nil, "Redis main thread at 97% of a core", ""},
+		{"Redis' one thread in a machine of less than a core", service("redis", func(u *ServiceUse) { u.Host, u.ThreadRatio = "cache", 0.97 }), func(s *Step) { s.Hosts[1].CPUs = 0.2 }, "Redis main thread at 97% of its host's 0.2 CPUs", ""},
+		{"the database refuses the app", service("app", func(u *ServiceUse) { u.Refused = 12 }), nil, "database refused 12 connections of the app", ""},
+		{"the database refuses the app and is known to be full", service("postgres", connections(97, 100, 0)), func(s *Step) {
+			s.Services = append(s.Services, ServiceUse{Host: "app", Service: "app", Samples: 10, Refused: 12})
+		}, "database connections at their limit (97 of 100)", "database refused 12 connections of the app"},
 		{"one nginx worker", service("nginx", func(u *ServiceUse) { u.ThreadRatio = 0.96 }), nil, "nginx worker at 96% of a core", ""},
 		{"the app's pool", service("app", pool), nil, "app database pool full (20 of 20 in use, 35 waiting)", ""},
 		{"the app's pool beside a hot database", service("app", pool), func(s *Step) { s.Hosts[2].CPURatio = 0.97 }, "database CPU at 97%", "app database pool full (20 of 20 in use, 35 waiting)"},

@@ -52,7 +52,7 @@ type Service struct {
 	User     string  `json:"user,omitempty"`     // postgres
 	Database string  `json:"database,omitempty"` // postgres
 	Password string  `json:"password,omitempty"` // redis
-	Limit    float64 `json:"limit,omitempty"`    // nginx: of clients, which it does not tell
+	Limit    float64 `json:"limit,omitempty"`    // of clients: nginx does not tell it, postgres not while it is full
 }
 
 // Read decodes a plan strictly and checks it.

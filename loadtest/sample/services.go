@@ -24,6 +24,7 @@ const (
 // what it has now. A service that did not answer in time has no counters.
 type ServiceCounters struct {
 	Kind         string             `json:"kind"`
+	Full         bool               `json:"full,omitempty"` // it had no connection for the sampler: only connections, limit and refused are known
 	Connections  float64            `json:"connections"`    // now
 	Limit        float64            `json:"limit"`          // 0 when unknown
 	Waiting      float64            `json:"waiting"`        // now

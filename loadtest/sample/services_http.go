@@ -105,7 +105,8 @@ func processSeconds(stat string) (float64, bool) {
 	return (user + system) / userHZ, errUser == nil && errSystem == nil
 }
 
-// app asks the workload's /metrics for its pool of database connections.
+// app asks the workload's /metrics for its pool of database connections, and how
+// many the database turned away: Postgres itself counts no session that it refused.
 type app struct {
 	service plan.Service
 	client  *http.Client
@@ -125,6 +126,7 @@ func (a *app) ask(ctx context.Context) (ServiceCounters, error) {
 		Connections: gauges(families["app_database_connections_in_use"]),
 		Limit:       gauges(families["app_database_connections_limit"]),
 		Waiting:     gauges(families["app_database_connections_waiting"]),
+		Refused:     int64(counters(families["app_database_connections_refused_total"])),
 	}, nil
 }
 
@@ -133,6 +135,15 @@ func gauges(family *dto.MetricFamily) float64 {
 	sum := 0.0
 	for _, m := range family.GetMetric() {
 		sum += m.GetGauge().GetValue()
+	}
+	return sum
+}
+
+// counters is the sum of a family's counters; 0 when there is none.
+func counters(family *dto.MetricFamily) float64 {
+	sum := 0.0
+	for _, m := range family.GetMetric() {
+		sum += m.GetCounter().GetValue()
 	}
 	return sum
 }

@@ -2,10 +2,13 @@ package sample
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"lab/loadtest/plan"
 )
@@ -15,6 +18,8 @@ import (
 type postgres struct {
 	service    plan.Service
 	conn       *pgx.Conn
+	limit      float64         // of other sessions, as the server said last; 0 before
+	refused    int64           // connections of this sampler that the full server turned away
 	statements ServiceCounters // the last ones
 	at         time.Time
 }
@@ -25,9 +30,14 @@ func (p *postgres) ask(ctx context.Context) (ServiceCounters, error) {
 		if err != nil {
 			return ServiceCounters{}, err
 		}
-		if p.conn, err = pgx.ConnectConfig(ctx, settings); err != nil {
+		conn, err := pgx.ConnectConfig(ctx, settings)
+		if serverFull(err) {
+			return p.full(), nil
+		}
+		if err != nil {
 			return ServiceCounters{}, err
 		}
+		p.conn = conn
 	}
 	c, err := p.read(ctx)
 	if err != nil {
@@ -39,11 +49,33 @@ func (p *postgres) ask(ctx context.Context) (ServiceCounters, error) {
 	return c, err
 }
 
+// full is what is known of a server that has no connection for the sampler: the
+// others hold all that they may. A connection of the sampler ends whenever an answer
+// takes too long, so this must not be a gap exactly when connections are the wall.
+func (p *postgres) full() ServiceCounters {
+	p.refused++
+	limit := p.limit
+	if limit == 0 {
+		limit = p.service.Limit
+	}
+	return ServiceCounters{Full: true, Connections: limit, Limit: limit, Refused: p.refused}
+}
+
+// serverFull says whether the server has no slot left, as against the sampler's role
+// or its database. All have the code 53300 (too_many_connections); only the name of
+// the server's function, which no locale changes, tells them apart.
+func serverFull(err error) bool {
+	var refusal *pgconn.PgError
+	return errors.As(err, &refusal) && refusal.Code == "53300" && slices.Contains([]string{"InitProcess", "InitPostgres"}, refusal.Routine)
+}
+
 // activity is one row: the clients beside this one, of what they may be, and
-// what the active ones wait for. A superuser's reserve is not for clients.
+// what the active ones wait for. The reserves (that of Postgres 16 too) and the
+// session that asks are not for clients.
 const activity = `
 SELECT count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()),
-  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0) - 1,
   (SELECT coalesce(sum(blks_hit), 0)::float8 FROM pg_stat_database),
   (SELECT coalesce(sum(blks_read), 0)::float8 FROM pg_stat_database),
   (SELECT coalesce(json_object_agg(wait_event_type, n), '{}') FROM (
@@ -60,7 +92,7 @@ func (p *postgres) read(ctx context.Context) (ServiceCounters, error) {
 	if err := p.conn.QueryRow(ctx, activity).Scan(&c.Connections, &c.Limit, &c.Hits, &c.Misses, &c.Waits); err != nil {
 		return c, err
 	}
-	c.Waiting = c.Waits["Lock"]
+	c.Waiting, c.Refused, p.limit = c.Waits["Lock"], p.refused, c.Limit
 	if time.Since(p.at) >= statementsEvery {
 		if err := p.readStatements(ctx); err != nil {
 			return c, err

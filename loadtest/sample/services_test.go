@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -103,8 +104,8 @@ func TestPostgresTellsItsSessionsWaitsAndStatements(t *testing.T) {
 	}
 
 	u := UseServices(h, []Counters{before, after})[0]
-	if u.Samples != 2 || u.ConnectionLimit != 17 || u.ConnectionsMax != 3 || u.Waiting != 0.5 || u.Waits["Lock"] != 0.5 {
-		t.Errorf("%+v; want 3 sessions of 17, and one that waits for a lock in one of two readings", u)
+	if u.Samples != 2 || u.ConnectionLimit != 16 || u.ConnectionsMax != 3 || u.Waiting != 0.5 || u.Waits["Lock"] != 0.5 {
+		t.Errorf("%+v; want 3 sessions of 16 (20 less the superuser's 3 and the sampler's own), and one that waits for a lock in one of two readings", u)
 	}
 	if len(u.Statements) == 0 || u.Statements[0].Calls != 30 || u.Statements[0].MeanMs < 2 || u.Statements[0].ShareRatio < 0.5 {
 		t.Errorf("statements %+v; want 30 calls of 2 ms first", u.Statements)
@@ -113,16 +114,81 @@ func TestPostgresTellsItsSessionsWaitsAndStatements(t *testing.T) {
 		t.Errorf("hit ratio %g", u.HitRatio)
 	}
 
-	// The sampler stays connected when there is no connection left for others.
+	// The sampler stays connected when there is no connection left for others: they
+	// hold just what the limit says.
+	hold(t, s, "lab_monitor")
+	if full := ask(t, services).Services[0]; full.Connections != full.Limit || full.Full {
+		t.Errorf("%+v; want all connections held, and the sampler connected", full)
+	}
+}
+
+// hold opens connections of a role until the server refuses one.
+func hold(t *testing.T, s *servicetest.Services, role string) {
+	t.Helper()
 	for {
-		conn, err := pgx.Connect(t.Context(), strings.Replace(s.DatabaseURL("postgres"), "postgres@", "lab_monitor@", 1))
+		conn, err := pgx.Connect(t.Context(), strings.Replace(s.DatabaseURL("postgres"), "postgres@", role+"@", 1))
 		if err != nil {
-			break
+			return
 		}
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
-	if full := ask(t, services).Services[0]; full.Connections < 0.9*full.Limit {
-		t.Errorf("%g connections of %g", full.Connections, full.Limit)
+}
+
+// A sampler that lost its connection while the clients hold all of them was a gap
+// in the data, just when connections were the wall.
+func TestAFullPostgresIsAReadingAndNoGap(t *testing.T) {
+	s := start(t, func(s *servicetest.Services) error {
+		return s.StartPostgres("max_connections=12", "superuser_reserved_connections=3", "shared_preload_libraries=pg_stat_statements")
+	})
+	admin := connect(t, s.DatabaseURL("postgres"))
+	run(t, admin, "CREATE EXTENSION pg_stat_statements; CREATE ROLE client LOGIN; CREATE ROLE lab_monitor LOGIN CONNECTION LIMIT 1; GRANT pg_monitor TO lab_monitor")
+	service := plan.Service{Kind: analysis.ServicePostgres, Address: s.Dir, User: "lab_monitor", Database: "postgres", Limit: 8}
+	services, late := newServices(t, service), newServices(t, service)
+	h := plan.Host{Name: "database", Services: []string{analysis.ServicePostgres}}
+	if _, err := late.Read(); err != nil {
+		t.Fatal(err)
+	}
+	// Its own role's limit is no full server.
+	if _, err := services.Read(); err == nil || !strings.Contains(err.Error(), "53300") {
+		t.Errorf("%v; want the role's own limit as an error", err)
+	}
+	kill := func() {
+		run(t, admin, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'lab_monitor'")
+		_, _ = late.Read() // it finds its connection gone
+	}
+	kill()
+	before := ask(t, services)
+	run(t, admin, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'lab_monitor'")
+	hold(t, s, "client")
+	_, _ = services.Read() // it finds its connection gone
+	during := ask(t, services)
+	after := ask(t, services)
+	u := UseServices(h, []Counters{during, after})[0]
+	if u.Samples != 2 || u.Connections != 8 || u.ConnectionLimit != 8 || u.Refused != 1 || u.HitRatio != -1 || len(u.Statements) != 0 {
+		t.Errorf("%+v; want two readings of 8 connections of 8, one refused between them, and nothing else", u)
+	}
+	if u := UseServices(h, []Counters{before, during, after})[0]; u.Refused != 2 || u.HitRatio > 1 || u.ConnectionsMax != 8 {
+		t.Errorf("%+v; want what was refused since the first reading", u)
+	}
+	// A sampler that was never told the limit has it from its list.
+	if c := ask(t, newServices(t, service)).Services[0]; !c.Full || c.Limit != 8 || c.Refused != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A single thread has a core at most, and less in a machine that is capped below
+// one: Redis at the cap of 0.2 CPUs was reported at 20 % of a core.
+func TestAThreadIsComparedWithWhatItMayUse(t *testing.T) {
+	at := func(second int64, cpu float64) Counters {
+		return Counters{MonotonicNano: 1 + second*1e9, Services: []ServiceCounters{{Kind: "redis", Threads: map[string]float64{"main": cpu}}}}
+	}
+	for _, row := range []struct {
+		cpus, used, want float64
+	}{{0.2, 1.9, 0.95}, {1, 9.5, 0.95}, {4, 9.5, 0.95}, {0, 9.5, 0.95}, {0.5, 1, 0.2}} {
+		u := UseServices(plan.Host{CPUs: row.cpus, Services: []string{"redis"}}, []Counters{at(0, 5), at(10, 5+row.used)})[0]
+		if math.Abs(u.ThreadRatio-row.want) > 1e-9 {
+			t.Errorf("%g CPU seconds in 10 s of %g CPUs: %g, want %g", row.used, row.cpus, u.ThreadRatio, row.want)
+		}
 	}
 }
 
@@ -204,11 +270,12 @@ http { access_log off; server { listen %s; location /status { stub_status; } } }
 func TestAppTellsItsPool(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE app_database_connections_in_use gauge\napp_database_connections_in_use{database=\"primary\"} 19\napp_database_connections_in_use{database=\"replica\"} 1\n"+
-			"# TYPE app_database_connections_limit gauge\napp_database_connections_limit 20\n# TYPE app_database_connections_waiting gauge\napp_database_connections_waiting{database=\"primary\"} 35\n")
+			"# TYPE app_database_connections_limit gauge\napp_database_connections_limit 20\n# TYPE app_database_connections_waiting gauge\napp_database_connections_waiting{database=\"primary\"} 35\n"+
+			"# TYPE app_database_connections_refused_total counter\napp_database_connections_refused_total{database=\"primary\"} 3\napp_database_connections_refused_total{database=\"replica\"} 4\n")
 	}))
 	defer server.Close()
 	c := ask(t, newServices(t, plan.Service{Kind: analysis.ServiceApp, Address: server.URL})).Services[0]
-	if c.Connections != 20 || c.Limit != 20 || c.Waiting != 35 {
+	if c.Connections != 20 || c.Limit != 20 || c.Waiting != 35 || c.Refused != 7 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -25,31 +25,47 @@ func UseServices(h plan.Host, readings []Counters) []analysis.ServiceUse {
 		}
 		u := analysis.ServiceUse{Host: h.Name, Service: kind, ThreadRatio: -1, HitRatio: -1}
 		if len(answers) > 1 {
-			fill(&u, answers, Elapsed(at[0], at[len(at)-1]))
+			fill(&u, answers, Elapsed(at[0], at[len(at)-1])*oneThread(h))
 		}
 		all = append(all, u)
 	}
 	return all
 }
 
+// oneThread is the CPU that a single thread may use, in CPUs: a core, or less in a
+// host that is capped below one.
+func oneThread(h plan.Host) float64 {
+	if h.CPUs <= 0 {
+		return 1
+	}
+	return min(1, h.CPUs)
+}
+
 // fill means what a service has now, and takes what it counts from the first to
 // the last answer. A total that fell began anew in between: it counts from 0.
-func fill(u *analysis.ServiceUse, answers []ServiceCounters, seconds float64) {
-	n := float64(len(answers))
+// threadSeconds is the CPU time that one thread may have had.
+func fill(u *analysis.ServiceUse, answers []ServiceCounters, threadSeconds float64) {
 	first, last := answers[0], answers[len(answers)-1]
 	u.Samples, u.ConnectionLimit, u.Waits = len(answers), last.Limit, map[string]float64{}
 	for _, c := range answers {
-		u.Connections += c.Connections / n
+		u.Connections += c.Connections / float64(len(answers))
 		u.ConnectionsMax = max(u.ConnectionsMax, c.Connections)
-		u.Waiting += c.Waiting / n
-		for kind, sessions := range c.Waits {
-			u.Waits[kind] += sessions / n
-		}
 	}
 	u.Refused = int64(grown(float64(first.Refused), float64(last.Refused)))
+	told := slices.DeleteFunc(slices.Clone(answers), func(c ServiceCounters) bool { return c.Full })
+	if len(told) == 0 {
+		return // it was full all the time: nothing else is known
+	}
+	for _, c := range told {
+		u.Waiting += c.Waiting / float64(len(told))
+		for kind, sessions := range c.Waits {
+			u.Waits[kind] += sessions / float64(len(told))
+		}
+	}
+	first, last = told[0], told[len(told)-1]
 	for name, now := range last.Threads {
-		if seconds > 0 {
-			u.ThreadRatio = max(u.ThreadRatio, grown(first.Threads[name], now)/seconds)
+		if threadSeconds > 0 {
+			u.ThreadRatio = max(u.ThreadRatio, grown(first.Threads[name], now)/threadSeconds)
 		}
 	}
 	if hits, misses := grown(first.Hits, last.Hits), grown(first.Misses, last.Misses); hits+misses > 0 {
