@@ -112,7 +112,7 @@ var wallCases = []wallCase{
 	},
 	{
 		name:   "memory",
-		lab:    wallsLab{app: 0.5, database: 0.4, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, workload: "{connMaxAgeSeconds: 600, poolSize: 96}", floorRPS: 20, capRPS: 1000, maxInFlight: 300, path: "/api/items"},
+		lab:    wallsLab{app: 0.5, database: 0.4, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, workload: "{connMaxAgeSeconds: 600, poolSize: 94}", floorRPS: 20, capRPS: 1000, maxInFlight: 300, path: "/api/items"},
 		status: nil, wall: regexp.MustCompile(`(^|; )database out of memory \(\d+ killed\)`), // whatever becomes of the run
 	},
 }

@@ -24,8 +24,9 @@ func Defaults() Config {
 	return Config{QueryShape: "join", PoolSize: 20, WorkIterationsPerMs: 12000}
 }
 
-// reservedConnections are Postgres's own for a superuser, and one of ours.
-const reservedConnections = 4
+// reservedConnections are what the pool must leave: Postgres' own three for a
+// superuser, and one each for the sampler, the worker and a migration.
+const reservedConnections = 3 + 1 + 1 + 1
 
 // LoadConfig reads the section, as JSON, over the defaults, and reports
 // everything wrong with it. maxConnections is the database's limit, which the
