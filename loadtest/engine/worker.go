@@ -126,6 +126,10 @@ func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool
 		w.close()
 		return errorKind(err, "reset"), false
 	}
+	came, _ := w.reader.Peek(w.reader.Buffered()) // can't fail: it has come
+	if answer, ok := plainHead(came); ok && r.ask.Method != http.MethodHead {
+		return w.skip(answer), true
+	}
 	response, err := readFinal(w.reader, &r.ask)
 	if err != nil {
 		return errorKind(err, "protocol"), true
@@ -138,10 +142,27 @@ func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool
 	if response.Close {
 		w.close()
 	}
-	if response.StatusCode >= 400 {
-		return "status-" + strconv.Itoa(response.StatusCode), true
+	return statusKind(response.StatusCode), true
+}
+
+// skip reads past an ordinary answer.
+func (w *worker) skip(answer plain) (kind string) {
+	came := min(answer.headBytes+answer.bodyBytes, w.reader.Buffered())
+	_, _ = w.reader.Discard(came) // can't fail: it has come
+	if rest := int64(answer.headBytes + answer.bodyBytes - came); rest > 0 {
+		if _, err := io.CopyN(io.Discard, w.reader, rest); err != nil {
+			return errorKind(err, "protocol")
+		}
 	}
-	return "", true
+	return statusKind(answer.status)
+}
+
+// statusKind is the kind of error that an answer is, or "".
+func statusKind(status int) string {
+	if status >= http.StatusBadRequest {
+		return "status-" + strconv.Itoa(status)
+	}
+	return ""
 }
 
 // readFinal reads past interim answers, such as 103 (RFC 9110, 15.2): taken for the
