@@ -12,49 +12,57 @@ import (
 
 	"lab/loadtest/analysis"
 	"lab/loadtest/explain"
+	"lab/loadtest/results"
 )
 
 func newAnalyzeCommand() *cobra.Command {
 	var asJSON, compare, across bool
-	var svg string
+	var svg, scenario string
 	command := &cobra.Command{
 		Use:   "analyze FILE...",
 		Short: "Read raw results again: the verdict, the curve, and why",
 		Long: `Read raw results again and print the verdict, the curve, every step, and why.
 
 FILE is a run's raw result (results/STACK/RUN.json), a ledger
-(results/STACK.jsonl), or what pulumi stack output result --json printed.
---compare prints how each ceiling stands to the first one's.
+(results/STACK.jsonl), what pulumi stack output result --json printed, or what
+k6 wrote: its samples (--out json=FILE, also .gz) or the data of handleSummary.
+Steps of samples are told by the tag rate of their requests, or by --scenario.
 
-Exit status: 0 when a verdict was printed, whatever it is; 1 when a file can't be
-read or compared.`,
+--compare prints how each ceiling stands to the first one's. docs/results.md
+has every key of --json.
+
+Exit status: 0 when every verdict was printed, whatever they are; 1 when a file,
+or the raw result of a ledger's row, can't be read or compared (the rows that can
+be are printed all the same, and the others named on standard error); 2 when it
+was called wrongly. --compare ends in 0 also where it can't tell a difference:
+read "different" and "unknown" of its --json.`,
 		Example: `  lab analyze results/local.jsonl
-  lab analyze --svg curve.svg results/local/0123456789abcdef.json`,
+  lab analyze --svg curve.svg results/local/0123456789abcdef.json
+  lab analyze --scenario breakpoint.yaml samples.json.gz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var all []explain.Named
-			for _, path := range args {
-				more, err := explain.Load(path)
-				if err != nil {
+			var schedule *analysis.Scenario
+			if scenario != "" {
+				var err error
+				if schedule, err = readSchedule(scenario); err != nil {
 					return err
 				}
-				all = append(all, more...)
+			}
+			loaded, err := results.Load(args, schedule)
+			if err != nil {
+				return err
 			}
 			switch {
 			case svg != "":
-				return writeSVG(cmd, svg, all)
+				err = writeSVG(cmd, svg, loaded.Results)
 			case compare:
-				return printComparison(cmd, all, across, asJSON)
+				err = printComparison(cmd, loaded.Results, across, asJSON)
 			case asJSON:
-				return printExplanations(cmd, all)
+				err = printExplanations(cmd, loaded.Results)
+			default:
+				printTexts(cmd, loaded.Results)
 			}
-			for i, named := range all {
-				if i > 0 {
-					cmd.Println()
-				}
-				cmd.Printf("%s\n%s", named.Name, explain.Text(named.Result, terminal()))
-			}
-			return nil
+			return errors.Join(err, without(cmd, loaded.Missing))
 		},
 	}
 	command.SetOut(os.Stdout)
@@ -63,9 +71,30 @@ read or compared.`,
 	flags.StringVar(&svg, "svg", "", "draw the one result into this file instead")
 	flags.BoolVar(&compare, "compare", false, "print how each ceiling stands to the first one's instead")
 	flags.BoolVar(&across, "across", false, "compare results of different scenarios too")
+	flags.StringVar(&scenario, "scenario", "", "schedule of k6's samples: YAML with the keys of loadtest.scenario")
 	command.MarkFlagsMutuallyExclusive("svg", "json")
 	command.MarkFlagsMutuallyExclusive("svg", "compare")
 	return command
+}
+
+// without names the rows that have no raw result.
+func without(cmd *cobra.Command, missing []string) error {
+	for _, row := range missing {
+		cmd.PrintErrln("lab:", row)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%d rows have no raw result to read again; what they said is in lab table", len(missing))
+	}
+	return nil
+}
+
+func printTexts(cmd *cobra.Command, all []results.Named) {
+	for i, named := range all {
+		if i > 0 {
+			cmd.Println()
+		}
+		cmd.Print(explain.Text(named.Name, named.Result, terminal()))
+	}
 }
 
 // terminal is how wide the terminal is and whether it shows more than ASCII.
@@ -77,13 +106,13 @@ func terminal() explain.Options {
 			break
 		}
 	}
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width >= 60 {
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
 		o.Width = min(width, 120)
 	}
 	return o
 }
 
-func writeSVG(cmd *cobra.Command, path string, all []explain.Named) error {
+func writeSVG(cmd *cobra.Command, path string, all []results.Named) error {
 	if len(all) != 1 {
 		return misused(cmd, fmt.Errorf("--svg draws one result, and %d were given: name one file of results/STACK/", len(all)))
 	}
@@ -94,7 +123,7 @@ func writeSVG(cmd *cobra.Command, path string, all []explain.Named) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-func printExplanations(cmd *cobra.Command, all []explain.Named) error {
+func printExplanations(cmd *cobra.Command, all []results.Named) error {
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	for _, named := range all {
 		err := encoder.Encode(struct {
@@ -109,7 +138,7 @@ func printExplanations(cmd *cobra.Command, all []explain.Named) error {
 	return nil
 }
 
-func printComparison(cmd *cobra.Command, all []explain.Named, across, asJSON bool) error {
+func printComparison(cmd *cobra.Command, all []results.Named, across, asJSON bool) error {
 	if len(all) < 2 {
 		return misused(cmd, errors.New("--compare needs two results or more"))
 	}
@@ -127,7 +156,7 @@ func printComparison(cmd *cobra.Command, all []explain.Named, across, asJSON boo
 			}
 			continue
 		}
-		cmd.Printf("%s → %s: %s\n", all[0].Name, other.Name, c.Sentence)
+		cmd.Print(terminal().Paragraph(fmt.Sprintf("%s → %s: %s", all[0].Name, other.Name, c.Sentence)))
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ func newLedgerCommand() *cobra.Command {
 		Use:   "append FILE",
 		Short: "Add the row on standard input and keep its raw result, unless its run is there; print the table",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var m ledger.Measured
-			if err := json.NewDecoder(os.Stdin).Decode(&m); err != nil {
+			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&m); err != nil {
 				return fmt.Errorf("read the row: %w", err)
 			}
 			m.Row.Lab = version() // bin/pulumi builds this binary from the checkout that measures
@@ -26,8 +26,8 @@ func newLedgerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Print(ledger.Table(rows))
-			return nil
+			_, err = fmt.Fprint(cmd.OutOrStdout(), ledger.Table(rows))
+			return err
 		},
 	})
 	return command
@@ -39,7 +39,7 @@ func newTableCommand() *cobra.Command {
 		Use:   "table [FILE]",
 		Short: "Print the table of a ledger (default results/local.jsonl)",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "results/local.jsonl"
 			if len(args) > 0 {
 				path = args[0]
@@ -49,12 +49,13 @@ func newTableCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(os.Stdout).Encode(rows)
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(rows)
 			}
-			fmt.Print(ledger.Table(rows))
+			cmd.Print(terminal().Plain(ledger.Table(rows)))
 			return nil
 		},
 	}
+	command.SetOut(os.Stdout)
 	command.Flags().BoolVar(&asJSON, "json", false, "print the rows as JSON")
 	return command
 }

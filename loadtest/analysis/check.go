@@ -22,6 +22,9 @@ const (
 // check lists why the figures can't carry a number (rule 0), and turns a status
 // that would print one into what stands against it.
 func check(r Result, v Verdict, m reading) (Status, []string) {
+	if r.Unsound != "" {
+		return StatusEnvironmentInvalid, []string{r.Unsound}
+	}
 	var why []string
 	if r.Aborted != "" {
 		why = append(why, "the run was cut: "+r.Aborted)

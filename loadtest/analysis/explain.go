@@ -55,6 +55,9 @@ func Explain(r Result) Explanation {
 			InSLO: inSLO(r.Scenario, s), LittlesResidual: LittlesResidual(s),
 		}
 		index[run]++
+		if r.Unsound != "" {
+			x.LeftOut, x.Sustained, x.Reason = LeftOutCounted, false, LeftOutCounted
+		}
 		if runs[run].status == StatusFound && x.LeftOut == "" {
 			x.OnPlateau = onPlateau(s, fits[run]) // as ceiling does
 		}

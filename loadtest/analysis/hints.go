@@ -24,7 +24,11 @@ func hints(sc Scenario, steps, near []Step) string {
 			out = append(out, fmt.Sprintf("%d responses of %s: a limiter?", bad[kind], kind))
 		}
 	}
-	for _, h := range hosts(near) {
+	watched := hosts(near)
+	if len(watched) == 0 {
+		out = append(out, "no host was watched")
+	}
+	for _, h := range watched {
 		if h.Samples == 0 {
 			out = append(out, "no samples of "+h.Host)
 		}

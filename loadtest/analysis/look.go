@@ -17,6 +17,9 @@ func runSteps(history []Step) [][]Step {
 	return runs
 }
 
+// LeftOutCounted is why no step counts of a result that is Unsound.
+const LeftOutCounted = "not judged: its requests are counted by their start"
+
 // Why a step does not count.
 const (
 	leftOutRound  = "an earlier round: the capacity rose since"

@@ -187,6 +187,7 @@ type Result struct {
 	Scenario    Scenario `json:"scenario"`
 	Steps       []Step   `json:"steps"`
 	Aborted     string   `json:"aborted,omitempty"` // reason, when the run did not finish
+	Unsound     string   `json:"unsound,omitempty"` // why these steps can't carry a number, of a file that counts otherwise
 }
 
 // Verdict is the answer read from a Result.

@@ -80,7 +80,7 @@ func extent(r analysis.Result, e analysis.Explanation) (top, slowest, fastest fl
 
 // curve draws the completed rate and, below it, the p95 over the offered rate.
 func curve(r analysis.Result, e analysis.Explanation, o Options) string {
-	width := max(o.Width-marginLeft, 20)
+	width := o.width() - marginLeft
 	top, slowest, fastest := extent(r, e)
 	if top == 0 || slowest <= 0 || fastest <= 0 {
 		return "no step was measured\n"
@@ -110,8 +110,8 @@ func curve(r analysis.Result, e analysis.Explanation, o Options) string {
 	}
 	axis := strings.Repeat(" ", marginLeft-1) + "┼" + strings.Repeat("─", width) + "\n"
 	scale := fmt.Sprintf("%*s%-*s%s\n", marginLeft, "", width-12, "0", fmt.Sprintf("%12.4g", top))
-	return "completed req/s over offered req/s  (● sustained  ○ not  · all that is offered)\n" +
+	return o.Paragraph("completed req/s over offered req/s  (● sustained  ○ not  · all that is offered)") +
 		rate.lines(fmt.Sprintf("%.4g", top), "0") + axis + scale +
-		"\np95 in ms, logarithmic, from the intended start\n" +
+		"\n" + o.Paragraph("p95 in ms, logarithmic, from the intended start") +
 		delay.lines(fmt.Sprintf("%.4g", slowest), fmt.Sprintf("%.4g", fastest)) + axis + scale
 }

@@ -1,5 +1,6 @@
 // Package explain shows how a verdict was reached: as text with a curve for a
-// terminal, and as an SVG. It is pure: what it shows is the analysis' own.
+// terminal, and as an SVG. It is pure: what it shows is the analysis' own, and
+// package results reads the files.
 package explain
 
 import (
@@ -12,33 +13,25 @@ import (
 	"lab/loadtest/analysis"
 )
 
-// Options are how the text is laid out.
-type Options struct {
-	Width int  // columns; 0 means 80
-	ASCII bool // no characters beyond ASCII
-}
-
-// Text explains a result: the verdict, the curve, every step, and why.
-func Text(r analysis.Result, o Options) string {
-	if o.Width == 0 {
-		o.Width = 80
-	}
+// Text explains a result under its name: the verdict, the curve, every step, and
+// why.
+func Text(name string, r analysis.Result, o Options) string {
 	e := analysis.Explain(r)
-	text := header(r, e.Verdict) + "\n" + curve(r, e, o) + "\n" + steps(e) + "\n" + reasons(r, e)
-	if o.ASCII {
-		text = strings.NewReplacer("±", "+-", "≥", ">=", "≤", "<=", "●", "o", "○", "x", "·", ".", "─", "-", "│", "|", "┼", "+", "×", "x", "λ", "offered", "−", "-").Replace(text)
-	}
-	return text
+	return o.Paragraph(name) + header(r, e.Verdict, o) + "\n" + o.Plain(curve(r, e, o)) + "\n" + steps(e, o) + "\n" + reasons(r, e, o)
 }
 
-func header(r analysis.Result, v analysis.Verdict) string {
+func header(r analysis.Result, v analysis.Verdict, o Options) string {
 	var b strings.Builder
 	row := analysis.Row("", v)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-15s%s\n", name, fmt.Sprintf(format, args...))
+		b.WriteString(o.hanging(fmt.Sprintf("%-15s", name), 15, fmt.Sprintf(format, args...)))
 	}
-	line("run", "%s, %s, %s engine, against %s", r.RunID, r.Started, r.Engine, r.Target)
-	line("scenario", "%s, %g to %g req/s, digest %s", r.Scenario.Kind, r.Scenario.FloorRPS, analysis.TopRPS(r.Scenario), v.ScenarioDigest)
+	run := []string{r.RunID, r.Started, r.Engine + " engine"}
+	if r.Target != "" {
+		run = append(run, "against "+r.Target)
+	}
+	line("run", "%s", strings.Join(slices.DeleteFunc(run, func(s string) bool { return s == "" }), ", "))
+	line("scenario", "%s, %g to %g req/s, digest %s", r.Scenario.Kind, lowest(r.Scenario), analysis.TopRPS(r.Scenario), v.ScenarioDigest)
 	line("ceiling", "%s req/s (%s)", row.Ceiling, v.Status)
 	line("what saturated", "%s", v.Wall)
 	line("SLO capacity", "%s req/s (p95 within %g ms, errors and drops within %g %%)", v.SLOCapacity, r.Scenario.SLOP95Ms, 100*r.Scenario.SLOErrorRatio)
@@ -51,10 +44,26 @@ func header(r analysis.Result, v analysis.Verdict) string {
 		line("runs", "%s req/s, apart by %.1f %%", strings.Join(all, ", "), 100*v.NoiseRatio)
 	}
 	if v.HighRPS > 0 {
-		line("interval", "%.4g to %.4g req/s (90 %%)", v.LowRPS, v.HighRPS)
+		of := ""
+		if len(v.Runs) < 2 {
+			of = " within this one run: the next may be further off"
+		}
+		line("interval", "%.4g to %.4g req/s (90 %%)%s", v.LowRPS, v.HighRPS, of)
 	}
 	line("load", "%.0f s in %d steps", r.LoadSeconds, len(r.Steps))
 	return b.String()
+}
+
+// lowest is the lowest rate that a scenario offers.
+func lowest(sc analysis.Scenario) float64 {
+	if sc.Kind != analysis.KindRamp {
+		return sc.FloorRPS
+	}
+	least := math.Inf(1)
+	for _, stage := range sc.Stages {
+		least = min(least, stage.RPS)
+	}
+	return least
 }
 
 func knee(v analysis.Verdict) string {
@@ -64,9 +73,12 @@ func knee(v analysis.Verdict) string {
 	return fmt.Sprintf("%.4g req/s, p95 %.0f ms", v.KneeRPS, v.KneeP95Ms)
 }
 
-func steps(e analysis.Explanation) string {
-	var b strings.Builder
-	b.WriteString("run phase     offered  completed   p95 ms  hottest         judged\n")
+// steps is a line for each step. Why steps are left out, the same for many, is said
+// once, below.
+func steps(e analysis.Explanation, o Options) string {
+	var b, notes strings.Builder
+	b.WriteString(o.Paragraph("run phase     offered completed  p95 ms  hottest        sustained"))
+	letters := map[string]string{}
 	for _, s := range e.Steps {
 		p95, hottest := "-", "-"
 		if s.P95Ms > 0 {
@@ -75,33 +87,41 @@ func steps(e analysis.Explanation) string {
 		if s.HottestHost != "" {
 			hottest = fmt.Sprintf("%s %.0f%%", s.HottestHost, 100*s.HottestCPURatio)
 		}
-		fmt.Fprintf(&b, "%3d %-8s %8.4g  %9.4g  %7s  %-14s  %s\n", s.Run+1, s.Phase, s.OfferedRPS, s.CompletedRPS, p95, hottest, judged(s))
+		words := judged(s)
+		if s.LeftOut != "" {
+			if letters[s.LeftOut] == "" {
+				letters[s.LeftOut] = string(rune('a' + len(letters)))
+				notes.WriteString(o.hanging("", 4, fmt.Sprintf("(%s) left out, %s", letters[s.LeftOut], s.LeftOut)))
+			}
+			words += " (" + letters[s.LeftOut] + ")"
+		}
+		columns := fmt.Sprintf("%3d %-8s %8.4g %9.4g %7s  %-14s ", s.Run+1, s.Phase, s.OfferedRPS, s.CompletedRPS, p95, hottest)
+		b.WriteString(o.hanging(columns, len([]rune(columns)), words))
 	}
-	return b.String()
+	return b.String() + notes.String()
 }
 
 func judged(s analysis.StepExplanation) string {
-	words := []string{"sustained"}
-	if !s.Sustained {
-		words[0] = "not sustained: " + s.Reason
-	}
+	words := "yes"
 	switch {
-	case s.LeftOut != "":
-		words = append(words, "left out, "+s.LeftOut)
-	case s.OnPlateau:
-		words = append(words, "on the plateau")
+	case s.LeftOut == analysis.LeftOutCounted:
+		return "-"
+	case !s.Sustained:
+		words = "no: " + s.Reason
+	case !s.InSLO:
+		words = "yes; outside the SLO"
 	}
-	if s.Sustained && !s.InSLO {
-		words = append(words, "outside the SLO")
+	if s.OnPlateau {
+		words += "; on the plateau"
 	}
-	return strings.Join(words, "; ")
+	return words
 }
 
-func reasons(r analysis.Result, e analysis.Explanation) string {
+func reasons(r analysis.Result, e analysis.Explanation, o Options) string {
 	var b strings.Builder
 	v := e.Verdict
 	b.WriteString("why\n")
-	say := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
+	say := func(format string, args ...any) { b.WriteString(o.hanging("  ", 4, fmt.Sprintf(format, args...))) }
 	on, near, worst := 0, 0, 0.0
 	for _, s := range e.Steps {
 		if s.OnPlateau {
@@ -139,7 +159,7 @@ func reasons(r analysis.Result, e analysis.Explanation) string {
 		if w.Wall {
 			mark = "*"
 		}
-		say("%s %-10s %-22s %4.0f %%  (threshold %.0f %%)", mark, w.Host, w.Resource, 100*w.Ratio, 100*w.WallRatio)
+		say("%s %-10s %-22s %4.0f %%  (wall from %.0f %%)", mark, w.Host, w.Resource, 100*w.Ratio, 100*w.WallRatio)
 	}
 	for _, f := range v.Findings {
 		say("also: %s", f.Sentence)

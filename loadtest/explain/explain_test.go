@@ -1,30 +1,28 @@
 package explain
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"lab/golden"
 	"lab/loadtest/analysis"
-	"lab/loadtest/ledger"
+	"lab/loadtest/results"
 )
 
 // load is a real run of the local stack.
 func load(t *testing.T) analysis.Result {
 	t.Helper()
-	all, err := Load("testdata/local.json")
-	if err != nil || len(all) != 1 || all[0].Name != "local" {
-		t.Fatalf("%+v, %v", all, err)
+	loaded, err := results.Load([]string{"testdata/local.json"}, nil)
+	if err != nil || len(loaded.Results) != 1 || loaded.Results[0].Name != "local" {
+		t.Fatalf("%+v, %v", loaded, err)
 	}
-	return all[0].Result
+	return loaded.Results[0].Result
 }
 
 func TestText(t *testing.T) {
 	r := load(t)
-	golden.Check(t, "testdata/local.txt", Text(r, Options{}))
-	ascii := Text(r, Options{ASCII: true, Width: 60})
+	golden.Check(t, "testdata/local.txt", Text("local", r, Options{}))
+	ascii := Text("local", r, Options{ASCII: true, Width: 60})
 	golden.Check(t, "testdata/local.ascii.txt", ascii)
 	for i, c := range ascii {
 		if c > 126 {
@@ -63,52 +61,11 @@ func TestTextOfRunsWithoutANumber(t *testing.T) {
 		changed := r
 		changed.Steps = append([]analysis.Step(nil), r.Steps...)
 		row.change(&changed)
-		text := Text(changed, Options{})
+		text := Text("x", changed, Options{})
 		for _, want := range row.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in\n%s", row.name, want, text)
 			}
 		}
-	}
-}
-
-func TestLoadSaysWhatIsWrong(t *testing.T) {
-	dir := t.TempDir()
-	for _, row := range []struct{ name, text, want string }{
-		{"no-json.json", "hello", "no JSON object"},
-		{"k6.json", `{"metrics":{}}`, "a summary of k6"},
-		{"other.json", `{"version":2,"runId":"x","steps":[]}`, "result version 2"},
-		{"empty.jsonl", "", "none of its 0 rows"},
-	} {
-		path := filepath.Join(dir, row.name)
-		if err := os.WriteFile(path, []byte(row.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q and the path", row.name, err, row.want)
-		}
-	}
-	if _, err := Load(filepath.Join(dir, "nowhere.json")); err == nil || !strings.Contains(err.Error(), "results/STACK/") {
-		t.Errorf("a file that is not there: %v", err)
-	}
-}
-
-func TestALedgerLeadsToItsRawResults(t *testing.T) {
-	raw, err := os.ReadFile("testdata/local.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "local.jsonl")
-	for _, id := range []string{"a", "b"} {
-		if _, err := ledger.AppendMeasured(path, ledger.Measured{Row: ledger.Row{RunID: id, Step: "step " + id}, Result: raw}, os.Stderr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Remove(filepath.Join(filepath.Dir(path), "local", "a.json")); err != nil {
-		t.Fatal(err)
-	}
-	all, err := Load(path)
-	if err != nil || len(all) != 1 || all[0].Name != "step b" || len(all[0].Result.Steps) == 0 {
-		t.Errorf("%d results, %v; want that of step b", len(all), err)
 	}
 }

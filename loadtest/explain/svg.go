@@ -95,7 +95,7 @@ func SVG(r analysis.Result, title string) (string, error) {
 		if s.LeftOut != "" {
 			class += " out"
 		}
-		name := fmt.Sprintf("%s, %.4g req/s offered, %.4g completed, p95 %.0f ms: %s", s.Phase, s.OfferedRPS, s.CompletedRPS, s.P95Ms, judged(s))
+		name := fmt.Sprintf("%s, %.4g req/s offered, %.4g completed, p95 %.0f ms, sustained: %s", s.Phase, s.OfferedRPS, s.CompletedRPS, s.P95Ms, judged(s))
 		d.Points = append(d.Points, dot{x(s.OfferedRPS), y(s.CompletedRPS), class, name})
 		if s.P95Ms > 0 {
 			d.Points = append(d.Points, dot{x(s.OfferedRPS), delay(s.P95Ms), class, name})

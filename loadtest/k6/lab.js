@@ -120,6 +120,8 @@ export function measured(request) {
   };
 }
 
+// The summary says what its steps were: it can be read without the parameters.
 export function handleSummary(data) {
-  return { [params.summary]: JSON.stringify(data) };
+  const lab = { maxInFlight: params.maxInFlight, steps: params.steps };
+  return { [params.summary]: JSON.stringify({ ...data, lab }) };
 }

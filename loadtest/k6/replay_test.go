@@ -48,6 +48,18 @@ type arrival struct {
 // replay runs lab.js over arrivals and reads what it writes.
 func replay(t *testing.T, script string, p Params, probes []analysis.Probe, begins []float64, arrivals []arrival) ([]Measured, map[string]any, error) {
 	t.Helper()
+	raw, options := replayed(t, script, p, begins, arrivals)
+	summary, err := ParseSummary(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := p.Read(summary, probes)
+	return steps, options, err
+}
+
+// replayed is the summary that lab.js writes, and its options.
+func replayed(t *testing.T, script string, p Params, begins []float64, arrivals []arrival) ([]byte, map[string]any) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("node is not here: the script is run by it")
@@ -103,12 +115,7 @@ func replay(t *testing.T, script string, p Params, probes []analysis.Probe, begi
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary, err := ParseSummary(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps, err := p.Read(summary, probes)
-	return steps, options, err
+	return raw, options
 }
 
 // arrivals are those of a recorded run, each in the step that began it.

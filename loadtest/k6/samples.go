@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,47 +17,104 @@ import (
 
 // Samples reads the steps off k6's own samples (--out json) of a script that does
 // not use lab.js: its steps must follow each other from the first request on, as
-// analysis.Schedule gives them. It keeps an end, a latency and a failure for each
-// request (24 bytes of the 3.8 kB that k6 writes), never the text. maxInFlight is
-// the script's maxVUs.
+// analysis.Schedule gives them. Steps that the run ended before, or within, are
+// left out. maxInFlight is the script's maxVUs.
 func Samples(r io.Reader, schedule []analysis.Probe, maxInFlight int) ([]analysis.Step, error) {
-	var requests []request
-	var drops []time.Time
-	var vus []gauge
+	all, err := parseSamples(r)
+	if err != nil {
+		return nil, err
+	}
+	return all.scheduled(schedule, maxInFlight), nil
+}
+
+// samples are what is kept of k6's: an end, a latency, a rate and a failure of each
+// request (40 bytes of the 3.8 kB that k6 writes), never the text.
+type samples struct {
+	requests []request
+	drops    []time.Time
+	vus      []gauge
+	vusMax   float64
+}
+
+func parseSamples(r io.Reader) (samples, error) {
+	var all samples
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		var point sample
 		if err := json.Unmarshal(lines.Bytes(), &point); err != nil {
-			return nil, fmt.Errorf("read the k6 samples: line %d: %w", n, err)
+			return all, fmt.Errorf("read the k6 samples: line %d: %w", n, err)
 		}
-		if point.Type != "Point" {
-			continue
-		}
-		at, value := point.Data.Time, point.Data.Value
-		switch point.Metric {
-		case "http_req_duration":
-			requests = append(requests, request{at, value, !strings.HasPrefix(point.Data.Tags.Status, "2") && !strings.HasPrefix(point.Data.Tags.Status, "3")})
-		case "dropped_iterations":
-			drops = append(drops, at)
-		case "vus":
-			vus = append(vus, gauge{at, value})
+		if point.Type == "Point" {
+			all.add(point)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the k6 samples: %w", err)
+		return all, fmt.Errorf("read the k6 samples: %w", err)
 	}
-	if len(requests) == 0 {
-		return nil, errors.New("the k6 samples hold no request")
+	if len(all.requests) == 0 {
+		return all, errors.New("the k6 samples hold no request")
 	}
-	first := slices.MinFunc(requests, func(a, b request) int { return a.begin().Compare(b.begin()) }).begin()
+	return all, nil
+}
+
+func (all *samples) add(point sample) {
+	at, value, tags := point.Data.Time, point.Data.Value, point.Data.Tags
+	switch point.Metric {
+	case "http_req_duration":
+		rate, err := strconv.ParseFloat(tags.Rate, 64)
+		if err != nil || rate <= 0 || math.IsInf(rate, 0) {
+			rate = 0 // none, or lab.js' "warm"
+		}
+		good := strings.HasPrefix(tags.Status, "2") || strings.HasPrefix(tags.Status, "3")
+		all.requests = append(all.requests, request{at, value, rate, !good})
+	case "dropped_iterations":
+		all.drops = append(all.drops, at)
+	case "vus":
+		all.vus = append(all.vus, gauge{at, value})
+	case "vus_max":
+		all.vusMax = max(all.vusMax, value)
+	}
+}
+
+// mostVUs is the most that there were, or that were busy where k6 does not say.
+func (all samples) mostVUs() int {
+	most := all.vusMax
+	for _, v := range all.vus {
+		most = max(most, v.value)
+	}
+	return int(most)
+}
+
+// began is when the first request did.
+func (all samples) began() time.Time {
+	return slices.MinFunc(all.requests, func(a, b request) int { return a.begin().Compare(b.begin()) }).begin()
+}
+
+// ended is when the last arrival began, or was dropped.
+func (all samples) ended() time.Time {
+	last := slices.MaxFunc(all.requests, func(a, b request) int { return a.begin().Compare(b.begin()) }).begin()
+	for _, at := range all.drops {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// scheduled are the steps of a schedule whose first began with the first request.
+func (all samples) scheduled(schedule []analysis.Probe, maxInFlight int) []analysis.Step {
+	from, ended := all.began(), all.ended()
 	var steps []analysis.Step
 	for _, probe := range schedule {
-		w := window{first.Add(seconds(probe.DiscardSeconds)), first.Add(seconds(probe.Seconds))}
-		steps = append(steps, w.step(probe, requests, drops, vus, maxInFlight))
-		first = w.until
+		until := from.Add(seconds(probe.Seconds))
+		if between := seconds(1/probe.OfferedRPS) + time.Second; until.Sub(ended) > between {
+			break // the run was over: what is here of the step is not all of it
+		}
+		steps = append(steps, window{from.Add(seconds(probe.DiscardSeconds)), until}.step(probe, all.requests, all.drops, all.vus, maxInFlight))
+		from = until
 	}
-	return steps, nil
+	return steps
 }
 
 type sample struct {
@@ -66,6 +125,7 @@ type sample struct {
 		Value float64   `json:"value"`
 		Tags  struct {
 			Status string `json:"status"`
+			Rate   string `json:"rate"` // of the step that began it, where the script says so
 		} `json:"tags"`
 	} `json:"data"`
 }
@@ -73,6 +133,7 @@ type sample struct {
 type request struct {
 	end    time.Time
 	ms     float64
+	rate   float64 // 0: not tagged
 	failed bool
 }
 

@@ -9,6 +9,14 @@ import (
 // Summary is what k6 hands to a script's handleSummary, one shape of three.
 type Summary struct {
 	metrics map[string]values
+	seconds float64 // of the whole run
+	lab     labSteps
+}
+
+// labSteps is what lab.js adds: how its steps were laid out.
+type labSteps struct {
+	MaxInFlight int    `json:"maxInFlight"`
+	Steps       []Step `json:"steps"`
 }
 
 type values map[string]float64
@@ -20,6 +28,10 @@ func ParseSummary(raw []byte) (Summary, error) {
 	var shape struct {
 		Metrics map[string]json.RawMessage `json:"metrics"`
 		Results json.RawMessage            `json:"results"`
+		State   struct {
+			Milliseconds float64 `json:"testRunDurationMs"`
+		} `json:"state"`
+		Lab labSteps `json:"lab"`
 	}
 	if err := json.Unmarshal(raw, &shape); err != nil {
 		return Summary{}, fmt.Errorf("read the k6 summary: %w", err)
@@ -31,7 +43,7 @@ func ParseSummary(raw []byte) (Summary, error) {
 	if len(shape.Metrics) == 0 {
 		return Summary{}, errors.New("the k6 summary has no metrics: nothing ran, or the file is none of k6")
 	}
-	s := Summary{metrics: map[string]values{}}
+	s := Summary{metrics: map[string]values{}, seconds: shape.State.Milliseconds / 1000, lab: shape.Lab}
 	for name, raw := range shape.Metrics {
 		var metric struct {
 			Values values `json:"values"`

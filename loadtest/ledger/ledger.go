@@ -50,18 +50,48 @@ type Host struct {
 // AppendMeasured keeps the raw result in a file of its own, beside the ledger in a
 // folder with the stack's name, then appends the row that names it. The file is
 // there before the row, and is never written twice: a run's figures do not change.
+// Other figures under a known run id are an error; they are kept beside the first.
 func AppendMeasured(path string, m Measured, log io.Writer) ([]Row, error) {
 	if m.Row.RunID == "" || filepath.Base(m.Row.RunID) != m.Row.RunID || m.Row.RunID[0] == '.' {
 		return nil, fmt.Errorf("append to the ledger: run id %q is no file's name", m.Row.RunID)
 	}
 	m.Row.Raw = filepath.Join(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), m.Row.RunID+".json")
 	file := filepath.Join(filepath.Dir(path), m.Row.Raw)
-	if _, err := os.Stat(file); err != nil {
-		if err := atomicfile.Write(file, append(bytes.Clone(m.Result), '\n'), 0o644); err != nil {
-			return nil, fmt.Errorf("keep the raw result: %w", err)
+	kept, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if err := keep(file, m.Result); err != nil {
+			return nil, err
 		}
+	case err != nil:
+		return nil, err
+	case !sameResult(kept, m.Result):
+		other := strings.TrimSuffix(file, ".json") + ".other.json"
+		if err := keep(other, m.Result); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("append to the ledger: run %s has other figures in %s than what came now, which is in %s; look at each with lab analyze, and remove the wrong one", m.Row.RunID, file, other)
 	}
 	return Append(path, m.Row, log)
+}
+
+func keep(file string, result []byte) error {
+	if err := atomicfile.Write(file, append(bytes.Clone(result), '\n'), 0o644); err != nil {
+		return fmt.Errorf("keep the raw result: %w", err)
+	}
+	return nil
+}
+
+// sameResult compares what results say, not their text: another version of lab may
+// write a key more.
+func sameResult(a, b []byte) bool {
+	var one, other analysis.Result
+	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
+		return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace(b))
+	}
+	first, err := json.Marshal(one)
+	second, otherErr := json.Marshal(other)
+	return err == nil && otherErr == nil && bytes.Equal(first, second)
 }
 
 // Append adds a row unless one with its run id is there, and returns all rows.

@@ -168,14 +168,15 @@ func TestTheRawResultIsKeptBesideTheLedger(t *testing.T) {
 	keep := func(id, raw string) ([]Row, error) {
 		return AppendMeasured(path, Measured{Row: measured(id, "s"), Result: []byte(raw)}, io.Discard)
 	}
-	for _, row := range []struct{ raw, want string }{{`{"version":1}`, `{"version":1}`}, {`{"version":2}`, `{"version":1}`}} {
-		rows, err := keep("run1", row.raw)
+	const first = `{"version":1,"runId":"run1"}`
+	for _, raw := range []string{first, first, `{ "runId": "run1", "version": 1, "ofAnotherVersion": 3 }`} {
+		rows, err := keep("run1", raw)
 		if err != nil || ids(rows) != "run1" || rows[0].Raw != "local/run1.json" {
 			t.Fatalf("rows %+v, %v", rows, err)
 		}
 		got, err := os.ReadFile(filepath.Join(filepath.Dir(path), rows[0].Raw))
-		if err != nil || strings.TrimSpace(string(got)) != row.want {
-			t.Errorf("the raw result is %q, %v; want %q", got, err, row.want)
+		if err != nil || strings.TrimSpace(string(got)) != first {
+			t.Errorf("the raw result is %q, %v; want %q", got, err, first)
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(path), "local")); err != nil {
@@ -187,6 +188,30 @@ func TestTheRawResultIsKeptBesideTheLedger(t *testing.T) {
 	for _, id := range []string{"", "../run", ".run", "a/b"} {
 		if _, err := keep(id, `{}`); err == nil {
 			t.Errorf("run id %q was taken as a file's name", id)
+		}
+	}
+}
+
+// Other figures of a known run were dropped without a word.
+func TestOtherFiguresOfAKnownRunAreRefusedAndKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "local.jsonl")
+	for i, raw := range []string{`{"version":1,"loadSeconds":30}`, `{"version":1,"loadSeconds":31}`, `no JSON`} {
+		rows, err := AppendMeasured(path, Measured{Row: measured("run1", "s"), Result: []byte(raw)}, io.Discard)
+		if i == 0 {
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%d rows, %v", len(rows), err)
+			}
+			continue
+		}
+		first, other := filepath.Join(filepath.Dir(path), "local/run1.json"), filepath.Join(filepath.Dir(path), "local/run1.other.json")
+		if err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), other) {
+			t.Errorf("%v, want both files named", err)
+		}
+		if got, _ := os.ReadFile(other); strings.TrimSpace(string(got)) != raw {
+			t.Errorf("kept beside the first is %q, want %q", got, raw)
+		}
+		if got, _ := os.ReadFile(first); !strings.Contains(string(got), `"loadSeconds":30`) {
+			t.Errorf("the first became %q", got)
 		}
 	}
 }
