@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,7 +52,11 @@ func (h *http2) do(r *request, timeout time.Duration) string {
 	defer cancel()
 	ask := r.ask.WithContext(ctx)
 	if r.body != "" {
-		ask.Body, ask.ContentLength = io.NopCloser(strings.NewReader(r.body)), int64(len(r.body))
+		// Anew for each attempt: the transport sends again what the server says it did
+		// not process (RFC 9113, 6.8 and 8.7), whatever the method.
+		ask.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(r.body)), nil }
+		ask.Body, _ = ask.GetBody()
+		ask.ContentLength = int64(len(r.body))
 	}
 	response, err := h.transport.RoundTrip(ask)
 	if err != nil {
@@ -65,6 +70,34 @@ func (h *http2) do(r *request, timeout time.Duration) string {
 		return "status-" + strconv.Itoa(response.StatusCode)
 	}
 	return ""
+}
+
+// streamError is how the transport's own, unexported error of a stream shows itself
+// to errors.As: by the names of its fields. Code is one of RFC 9113, 7.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return "stream error " + strconv.FormatUint(uint64(e.Code), 10) }
+
+// ended are the codes of a stream that the server ended without anybody having broken
+// the protocol: NO_ERROR, INTERNAL_ERROR, STREAM_CLOSED, REFUSED_STREAM, CANCEL and
+// ENHANCE_YOUR_CALM. A server resets the stream where it would close a connection of
+// HTTP/1.1.
+var ended = []uint32{0x0, 0x2, 0x5, 0x7, 0x8, 0xb}
+
+// goneAway is in the text of the transport's error for a request whose connection was
+// closed after a GOAWAY that had promised its answer: its type is unexported.
+const goneAway = "server sent GOAWAY and closed the connection"
+
+// cutShort says whether the server ended the request before its answer was complete.
+func cutShort(err error) bool {
+	var stream streamError
+	return errors.As(err, &stream) && slices.Contains(ended, stream.Code) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		strings.Contains(err.Error(), goneAway)
 }
 
 // errorKind sorts an error into the kinds that a step counts: dns, timeout, tls,
@@ -87,7 +120,7 @@ func errorKind(err error, otherwise string) string {
 		return "tls"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &op) && op.Op == "dial":
 		return "dial"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case cutShort(err):
 		return "reset"
 	}
 	return otherwise

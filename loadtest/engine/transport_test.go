@@ -174,8 +174,9 @@ func TestUnaskedSwitchOfProtocols(t *testing.T) {
 	}
 }
 
-// What a server of HTTP/2 does to a request is sorted as over HTTP/1.1; a stream
-// that it resets is an error of the protocol, since the connection lives on.
+// What a server of HTTP/2 does to a request is sorted as over HTTP/1.1. An answer
+// cut short, which there ends the connection and here the stream, was "reset" there
+// and "protocol" here.
 func TestHTTP2ErrorsAreSortedByKind(t *testing.T) {
 	s := newTarget(t, true, true)
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -184,6 +185,8 @@ func TestHTTP2ErrorsAreSortedByKind(t *testing.T) {
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 		case "/hang":
 			<-r.Context().Done()
+		case "/short":
+			w.Header().Set("Content-Length", "10")
 		case "/truncated":
 			w.Header().Set("Content-Length", "10")
 			_ = http.NewResponseController(w).Flush()
@@ -193,7 +196,7 @@ func TestHTTP2ErrorsAreSortedByKind(t *testing.T) {
 		}
 	})
 	for _, row := range []struct{ path, want string }{
-		{"/busy", "status-503"}, {"/hang", "timeout"}, {"/truncated", "protocol"}, {"/reset", "protocol"},
+		{"/busy", "status-503"}, {"/hang", "timeout"}, {"/truncated", "reset"}, {"/short", "reset"}, {"/reset", "reset"},
 	} {
 		sc := scenario(row.path)
 		sc.Protocol, sc.TimeoutMs = analysis.ProtocolHTTP2, 1000
