@@ -40,7 +40,7 @@ func (m *mocks) NewResource(args pulumi.MockResourceArgs) (string, resource.Prop
 	case args.TypeToken == "random:index/randomBytes:RandomBytes":
 		out["base64"] = resource.MakeSecret(resource.NewProperty("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="))
 	case args.TypeToken == "random:index/randomPassword:RandomPassword":
-		out["result"] = resource.MakeSecret(resource.NewProperty("topsecrettoken"))
+		out["result"] = resource.MakeSecret(resource.NewProperty("topsecret-" + args.Name))
 	case args.TypeToken == "random:index/randomId:RandomId":
 		out["hex"] = resource.NewProperty("run-of-" + args.Inputs["keepers"].ObjectValue()["inputs"].StringValue())
 	// The rest is known in a preview too, as on a stack that is up: the SDK's mock
@@ -209,13 +209,13 @@ func TestTheTokenIsOnlyInSecretStandardInput(t *testing.T) {
 	m := &mocks{sha256: "s1", result: holds(t)}
 	known := declare(t, stackConfig(t), m, unchanged)
 	for _, name := range []string{"load", "app-sampler", "loadgen-sampler"} {
-		if !strings.Contains(m.stdin(t, name), "topsecrettoken") {
+		if !strings.Contains(m.stdin(t, name), "topsecret-sampler-token") {
 			t.Errorf("%s does not get the token", name)
 		}
 	}
 	for _, d := range m.declared {
 		for key, value := range d.Inputs {
-			if key != "stdin" && strings.Contains(fmt.Sprint(value), "topsecrettoken") {
+			if key != "stdin" && strings.Contains(fmt.Sprint(value), "topsecret-sampler-token") {
 				t.Errorf("%s shows the token in %s", d.Name, key)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"lab/loadtest/analysis"
+	"lab/loadtest/engine"
+	"lab/loadtest/k6"
 	"lab/loadtest/ledger"
 	"lab/loadtest/plan"
 )
@@ -32,10 +34,16 @@ func samplerAddress(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(samplerPort))
 }
 
-// maxLoad bounds a run: its load, half as much again for what is between the
-// steps, and five minutes for the rest.
+// maxLoad bounds a run: its load, what an engine may take around every step, and
+// five minutes for the rest. It ends a runner that hangs, and never one at work: each
+// engine ends a step by itself that takes longer.
 func maxLoad(sc analysis.Scenario) time.Duration {
-	return time.Duration(1.5*analysis.MaxSeconds(sc))*time.Second + 5*time.Minute
+	around := engine.Patience
+	if sc.Engine == analysis.EngineK6 {
+		around = k6.Patience
+	}
+	around += time.Duration(sc.TimeoutMs) * time.Millisecond
+	return time.Duration(analysis.MaxSeconds(sc))*time.Second + time.Duration(analysis.MaxSteps(sc))*around + 5*time.Minute
 }
 
 // planText is the plan that the runner reads.

@@ -105,6 +105,15 @@ func MaxSeconds(sc Scenario) float64 {
 	return float64(max(sc.Repeats, 1)) * seconds
 }
 
+// MaxSteps is the most steps that a scenario can take, all runs together.
+func MaxSteps(sc Scenario) int {
+	steps := len(Schedule(sc))
+	if sc.Kind == KindSearch {
+		steps = int(math.Ceil(budgetSeconds(sc) / max(min(sc.ProbeSeconds, sc.StepSeconds), 1)))
+	}
+	return max(sc.Repeats, 1) * steps
+}
+
 // budgetSeconds bounds the load of one run of a search: ten minutes, and more in
 // proportion where the scenario's steps are longer than the default ones.
 func budgetSeconds(sc Scenario) float64 {

@@ -20,6 +20,10 @@ import (
 	"lab/loadtest/analysis"
 )
 
+// Patience is how long a step may go on at most, beyond its length and one request's
+// timeout.
+const Patience = time.Second
+
 // Engine offers the requests of one scenario to one target. Its steps run one
 // at a time.
 type Engine struct {
@@ -196,6 +200,6 @@ func (e *Engine) drain(ctx context.Context, pending *sync.WaitGroup) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-	case <-time.After(e.timeout + time.Second):
+	case <-time.After(e.timeout + Patience):
 	}
 }

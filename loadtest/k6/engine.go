@@ -24,9 +24,12 @@ import (
 //go:embed lab.js scenario.js
 var scripts embed.FS
 
+// Patience is how long a step may go on at most, beyond its length and one request's
+// timeout: VUs to start, a summary to write.
+const Patience = 60 * time.Second
+
 const (
-	patience  = 60 * time.Second // beyond the step's own time: VUs to start, a summary to write
-	maxStderr = 64 << 10         // bytes kept; k6 writes a line for each failed request
+	maxStderr = 64 << 10 // bytes kept; k6 writes a line for each failed request
 )
 
 // Engine offers the steps of one scenario, one process each: every step then
@@ -140,7 +143,7 @@ func (e *Engine) run(ctx context.Context, params Params, probe analysis.Probe) e
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return err
 	}
-	limit := seconds(probe.Seconds+params.TimeoutMs/1000) + patience
+	limit := seconds(probe.Seconds+params.TimeoutMs/1000) + Patience
 	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	cmd := exec.CommandContext(limited, e.binary, "run", "-q", "--no-color", "-e", "LAB_PARAMS="+file, e.script)
