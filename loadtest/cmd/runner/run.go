@@ -56,12 +56,17 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		return oneLine(err)
 	}
 	defer w.stop()
+	fmt.Fprintln(log, outlook(p.Scenario))
+	t := timing{sc: p.Scenario}
 	for {
 		probe, done := analysis.Next(p.Scenario, result.Steps)
 		if done {
 			fmt.Fprintln(log, w.cost())
 			fmt.Fprintln(log, summary(*result))
 			return ""
+		}
+		if t.next(probe, result.LoadSeconds) {
+			fmt.Fprintln(log, t.runs(*result))
 		}
 		begun := w.mark()
 		step, start, err := g.Step(ctx, probe)
@@ -76,7 +81,7 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		step.Hosts, step.Services, step.Generator = used.hosts, used.services, used.generator
 		result.Steps = append(result.Steps, rounded(step))
 		result.LoadSeconds += probe.Seconds
-		fmt.Fprintln(log, progress(step))
+		fmt.Fprintf(log, "%s: %s\n", t.share(result.LoadSeconds), progress(step))
 		if err := write(partial, *result); err != nil {
 			return oneLine(err)
 		}
@@ -97,44 +102,6 @@ func oneLine(err error) string {
 			text += "; "
 		}
 		text += e.Error()
-	}
-	return text
-}
-
-// summary is the run's last line: its answer, and what it took.
-func summary(r analysis.Result) string {
-	v := analysis.Analyze(r)
-	text := fmt.Sprintf("%s: ceiling %s, %s; %.0f s of load in %d steps", v.Status, v.Ceiling, v.Wall, r.LoadSeconds, len(r.Steps))
-	if v.CeilingRPS > 0 && r.Scenario.Kind == analysis.KindSearch {
-		fixed := analysis.FixedRampSeconds(r.Scenario.FloorRPS, v.CeilingRPS)
-		text += fmt.Sprintf(" (a ramp of 10 req/s more each minute: %.0f s)", fixed)
-	}
-	return text
-}
-
-// progress is the line that a user reads while the load runs.
-func progress(s analysis.Step) string {
-	hottest, hosts := analysis.HostUse{}, 0
-	for _, h := range s.Hosts {
-		if h.Samples > 0 && (hosts == 0 || h.CPURatio > hottest.CPURatio) {
-			hottest = h
-		}
-		hosts += min(h.Samples, 1)
-	}
-	text := fmt.Sprintf("step %s %g req/s: completed %.1f, ", s.Phase, s.OfferedRPS, s.CompletedRPS())
-	if s.Run > 0 {
-		text = fmt.Sprintf("run %d ", s.Run+1) + text
-	}
-	if s.Completed > 0 {
-		text += fmt.Sprintf("p95 %.1f ms, ", s.P95Ms)
-	}
-	if hosts > 0 {
-		text += fmt.Sprintf("hottest %s CPU %.0f%%", hottest.Host, 100*hottest.CPURatio)
-	} else {
-		text += "no host sampled"
-	}
-	if ok, reason := analysis.Sustained(s); !ok {
-		text += " (not sustained: " + reason + ")"
 	}
 	return text
 }

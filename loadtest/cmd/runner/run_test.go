@@ -95,7 +95,7 @@ func TestRunReachesTheCap(t *testing.T) {
 			t.Errorf("at %g/s: hosts %+v, generator %+v", s.OfferedRPS, s.Hosts, s.Generator)
 		}
 	}
-	if lines := strings.Count(log.String(), "step bracket ") + strings.Count(log.String(), "step ramp "); lines != len(r.Steps) {
+	if lines := strings.Count(log.String(), " of at most 10:00 min: step "); lines != len(r.Steps) {
 		t.Errorf("%d progress lines for %d steps:\n%s", lines, len(r.Steps), log.String())
 	}
 	if _, err := os.Stat(beside(out, ".partial.json")); !os.IsNotExist(err) {
