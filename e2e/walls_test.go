@@ -112,8 +112,8 @@ var wallCases = []wallCase{
 	},
 	{
 		name:   "memory",
-		lab:    wallsLab{app: 0.5, database: 0.4, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, workload: "{connMaxAgeSeconds: 600, poolSize: 94}", floorRPS: 20, capRPS: 1000, maxInFlight: 300, path: "/api/items"},
-		status: nil, wall: regexp.MustCompile(`(^|; )database out of memory \(\d+ killed\)`), // whatever becomes of the run
+		lab:    wallsLab{app: 0.4, database: 0.6, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, workload: "{connMaxAgeSeconds: 600, poolSize: 90}", floorRPS: 4, capRPS: 300, maxInFlight: 100, path: "/api/item"},
+		inject: hungryStatements, status: nil, wall: regexp.MustCompile(`(^|; )database out of memory \(\d+ killed\)`), // whatever becomes of the run
 	},
 }
 
@@ -154,16 +154,30 @@ func slowLink(t *testing.T) func() {
 
 func sql(t *testing.T, text string) {
 	t.Helper()
+	// A server that lost a process recovers first.
+	mustRun(t, inMachine(t, "database", "timeout", "30", "sh", "-c", "until pg_isready --quiet; do sleep 0.2; done"))
 	mustRun(t, inMachine(t, "database", "runuser", "-u", "postgres", "--", "psql", "-v", "ON_ERROR_STOP=1", "-qd", "app", "-c", text))
 }
 
 // slowStatements has every question about items wait 0.1 s, without CPU.
 func slowStatements(t *testing.T) func() {
 	t.Helper()
-	sql(t, `CREATE POLICY slow ON catalogue.item USING ((SELECT true FROM pg_sleep(0.1)));
+	return itemPolicy(t, "(SELECT true FROM pg_sleep(0.1))")
+}
+
+// hungryStatements has every question about items hold 16 MB for a second.
+func hungryStatements(t *testing.T) func() {
+	t.Helper()
+	return itemPolicy(t, "(SELECT length(repeat('x', 16000000) || pg_sleep(1)::text) > 0)")
+}
+
+// itemPolicy is a condition that Postgres evaluates once for each question about items.
+func itemPolicy(t *testing.T, condition string) (undo func()) {
+	t.Helper()
+	sql(t, "CREATE POLICY each ON catalogue.item USING ("+condition+`);
 		ALTER TABLE catalogue.item ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`)
 	return func() {
-		sql(t, `ALTER TABLE catalogue.item DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY; DROP POLICY slow ON catalogue.item`)
+		sql(t, `ALTER TABLE catalogue.item DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY; DROP POLICY each ON catalogue.item`)
 	}
 }
 
