@@ -68,6 +68,6 @@ func load(stack, pulumiConfig string) (sections, error) {
 	problems = append(problems, more...)
 	c.workloads, more = workloads.LoadConfig(raw["workloads"], c.infra.Postgres.MaxConnections)
 	problems = append(problems, more...)
-	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"])
+	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], c.infra.Generators())
 	return c, config.Error(append(problems, more...), fmt.Sprintf("Pulumi.%s.yaml", stack))
 }

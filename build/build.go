@@ -23,7 +23,7 @@ type target struct {
 
 var targets = map[string]target{
 	"app":    {"./app", []string{"app"}},
-	"runner": {"./loadtest/cmd/runner", []string{"atomicfile", "loadtest/analysis", "loadtest/engine", "loadtest/k6", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
+	"runner": {"./loadtest/cmd/runner", []string{"atomicfile", "loadtest/analysis", "loadtest/engine", "loadtest/k6", "loadtest/orders", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
 }
 
 var archs = []string{"amd64", "arm64"}

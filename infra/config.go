@@ -107,6 +107,17 @@ func (c Config) notAvailable() error {
 	return fmt.Errorf("bring up hosts of kind %s: not available yet, nothing was touched; `pulumi preview` checks this stack, and the stack local brings up hosts of kind %s", c.Kind(), KindNspawn)
 }
 
+// Generators is how many hosts share the load.
+func (c Config) Generators() int {
+	n := 0
+	for _, h := range c.Hosts {
+		if slices.Contains(h.Roles, RoleLoadgen) {
+			n++
+		}
+	}
+	return n
+}
+
 // LoadConfig reads the section, as JSON, over the defaults, and reports
 // everything wrong with it.
 func LoadConfig(raw []byte) (Config, []config.Problem) {
@@ -208,13 +219,14 @@ func (c Config) checkRoles(k *config.Checker) {
 			}
 		}
 	}
-	single := []string{RoleDatabase, RoleCache, RoleEdge, RoleLoadgen}
+	single := []string{RoleDatabase, RoleCache, RoleEdge}
 	if holders[RoleServer] == 0 || c.Kind() == KindNspawn {
 		single = append([]string{RoleApp}, single...)
 	}
 	for _, r := range single {
 		k.Add(holders[r] == 1, "infra.hosts", holders[r], "hosts have the role "+r+", which exactly one has to have", "give it to one host")
 	}
+	k.Add(holders[RoleLoadgen] > 0, "infra.hosts", 0, "hosts have the role "+RoleLoadgen+", which at least one has to have", "give it to one host, or to several that share the load,")
 	k.Add(holders[RoleServer] == 0 || holders[RoleServer]%2 == 1, "infra.hosts", holders[RoleServer], "hosts have the role server (an even number of servers survives no more than one fewer)", "make their number odd")
 }
 

@@ -43,8 +43,8 @@ func readEndpoints() []analysis.Endpoint {
 }
 
 // LoadConfig reads the section, as JSON, over the defaults, and reports
-// everything wrong with it.
-func LoadConfig(raw []byte) (Config, []config.Problem) {
+// everything wrong with it for so many load generators.
+func LoadConfig(raw []byte, generators int) (Config, []config.Problem) {
 	c := Defaults()
 	unread := config.Decode("loadtest", raw, &c)
 	// Not before: what is decoded into a list keeps the fields of the elements that
@@ -56,12 +56,23 @@ func LoadConfig(raw []byte) (Config, []config.Problem) {
 	k.Add(strings.TrimSpace(c.Step) != "" && len(c.Step) <= 120, "loadtest.step", c.Step, "is not 1 to 120 characters", "name the change")
 	check(&k, "loadtest.scenario", c.Scenario)
 	checkK6(&k, &c)
+	checkGenerators(&k, c.Scenario, generators)
 	for i := range c.Scenario.Endpoints {
 		if e := &c.Scenario.Endpoints[i]; e.Method == "" {
 			e.Method = "GET"
 		}
 	}
 	return c, config.Merge(unread, k.Problems)
+}
+
+// checkGenerators checks what several load generators have to share.
+func checkGenerators(k *config.Checker, sc analysis.Scenario, generators int) {
+	if generators < 2 {
+		return
+	}
+	holders := fmt.Sprintf("%d hosts have the role loadgen", generators)
+	k.Add(sc.Engine != analysis.EngineK6, "loadtest.scenario.engine", sc.Engine, "runs on one host, but "+holders, "give the role to one, or use the engine builtin,")
+	k.Add(sc.MaxInFlight >= generators, "loadtest.scenario.maxInFlight", sc.MaxInFlight, "is below one for each generator: "+holders, "raise it")
 }
 
 func check(k *config.Checker, path string, sc analysis.Scenario) {

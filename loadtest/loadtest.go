@@ -44,8 +44,20 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	if err != nil {
 		return nil, err
 	}
-	generator := in.ByRole(infra.RoleLoadgen)[0]
+	generators := in.ByRole(infra.RoleLoadgen)
+	generator := generators[0]
 	p := plan.Plan{Target: w.LabURL, Scenario: c.Scenario, Generator: generator.Name}
+	secret := pulumi.String("").ToStringOutput()
+	if further := generators[1:]; len(further) > 0 {
+		var ready []pulumi.Resource
+		if secret, ready, err = newGenerators(ctx, further, p.Target, runner.SHA256, samplers, t); err != nil {
+			return nil, err
+		}
+		samplers = append(samplers, ready...)
+		for _, h := range further {
+			p.Further = append(p.Further, plan.Further{Host: h.Name, Orders: ordersAddress(h.Address)})
+		}
+	}
 	if c.Scenario.Engine == analysis.EngineK6 {
 		p.K6 = &plan.K6{Binary: k6Binary, Version: c.K6.Version, Script: c.k6Script}
 		installed, err := newK6(ctx, c.K6, generator, t)
@@ -73,8 +85,8 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	if err != nil {
 		return nil, err
 	}
-	planned := pulumi.All(run.Hex, token.Result).ApplyT(func(v []any) (string, error) {
-		p.RunID, p.Token = v[0].(string), v[1].(string)
+	planned := pulumi.All(run.Hex, token.Result, secret).ApplyT(func(v []any) (string, error) {
+		p.RunID, p.Token, p.Secret = v[0].(string), v[1].(string), v[2].(string)
 		return planText(p)
 	}).(pulumi.StringOutput)
 	limit := maxLoad(c.Scenario)
@@ -118,7 +130,7 @@ func newSamplers(ctx *pulumi.Context, in *infra.Infra, w *workloads.Workloads, t
 		sampler, err := infra.NewScript(ctx, h.Name+"-sampler", &infra.ScriptArgs{
 			Host:      h,
 			Script:    text("sampler.sh"),
-			Variables: map[string]string{"binary": path, "unit": text("lab-sampler.service")},
+			Variables: map[string]string{"binary": path, "unit": text("lab-sampler.service"), "orders": takesOrders(h, in)},
 			Secrets:   map[string]pulumi.StringInput{"token": token, "services": servicesText(servicesOf(h, in, w), in.Cache.Password)},
 			Triggers:  []pulumi.StringInput{runners[h.Arch].SHA256},
 		}, pulumi.Parent(t), pulumi.DependsOn([]pulumi.Resource{copied, in, w}))
@@ -128,6 +140,14 @@ func newSamplers(ctx *pulumi.Context, in *infra.Infra, w *workloads.Workloads, t
 		samplers = append(samplers, sampler)
 	}
 	return runners[in.ByRole(infra.RoleLoadgen)[0].Arch], samplers, nil
+}
+
+// takesOrders is "yes" for a host whose load generator another one leads.
+func takesOrders(h *infra.Host, in *infra.Infra) string {
+	if h.HasRole(infra.RoleLoadgen) && h != in.ByRole(infra.RoleLoadgen)[0] {
+		return "yes"
+	}
+	return "no"
 }
 
 // servicesText is the sampler's list with the password that it needs.

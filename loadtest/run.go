@@ -30,8 +30,15 @@ func text(name string) string {
 	return string(raw)
 }
 
+// ordersPort is where the further load generators take orders.
+const ordersPort = 9108
+
 func samplerAddress(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(samplerPort))
+}
+
+func ordersAddress(address string) string {
+	return net.JoinHostPort(address, strconv.Itoa(ordersPort))
 }
 
 // maxLoad bounds a run: its load, what an engine may take around every step, and

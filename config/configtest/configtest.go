@@ -19,7 +19,13 @@ import (
 // least fewest of them. Each must have problems, which read as NAME.golden.
 func Rejected(t *testing.T, fewest int, load func(raw []byte) []config.Problem) {
 	t.Helper()
-	fixtures, err := filepath.Glob("testdata/rejected/*.yaml")
+	RejectedIn(t, "testdata/rejected", fewest, load)
+}
+
+// RejectedIn is Rejected with the fixtures of a folder.
+func RejectedIn(t *testing.T, folder string, fewest int, load func(raw []byte) []config.Problem) {
+	t.Helper()
+	fixtures, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil || len(fixtures) < fewest {
 		t.Fatalf("%d fixtures, want %d: %v", len(fixtures), fewest, err)
 	}

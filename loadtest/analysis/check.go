@@ -64,10 +64,17 @@ func differing(v Verdict) string {
 // weakGenerator says how the generator, not the target, set the limit.
 func weakGenerator(sc Scenario, steps, near []Step) []string {
 	var why []string
-	if g := generator(near); g.Samples > 0 && g.CPURatio >= generatorCPU {
-		why = append(why, fmt.Sprintf("load generator CPU at %d%%", percent(g.CPURatio)))
-	} else if g.Samples > 0 && nicRatio(g) >= generatorNIC {
-		why = append(why, fmt.Sprintf("load generator NIC at %d%% of its link", percent(nicRatio(g))))
+	all := generators(near)
+	for _, g := range all {
+		name := "load generator"
+		if len(all) > 1 {
+			name += " " + g.Host
+		}
+		if g.Samples > 0 && g.CPURatio >= generatorCPU {
+			why = append(why, fmt.Sprintf("%s CPU at %d%%", name, percent(g.CPURatio)))
+		} else if g.Samples > 0 && nicRatio(g) >= generatorNIC {
+			why = append(why, fmt.Sprintf("%s NIC at %d%% of its link", name, percent(nicRatio(g))))
+		}
 	}
 	var lags []float64
 	for _, s := range near {

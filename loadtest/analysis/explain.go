@@ -116,8 +116,10 @@ func watched(near []Step) []Watched {
 			add(u.Host, u.Service+" thread", u.ThreadRatio, hotThread, threadHot(u))
 		}
 	}
-	if g := generator(near); g.Samples > 0 {
-		add(g.Host, "load generator cpu", g.CPURatio, generatorCPU, g.CPURatio >= generatorCPU)
+	for _, g := range generators(near) {
+		if g.Samples > 0 {
+			add(g.Host, "load generator cpu", g.CPURatio, generatorCPU, g.CPURatio >= generatorCPU)
+		}
 	}
 	return all
 }

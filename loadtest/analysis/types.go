@@ -122,10 +122,11 @@ type Step struct {
 	MeanMs          float64          `json:"meanMs"`        // mean intended latency
 	InFlightMean    float64          `json:"inFlightMean"`
 	InFlightMax     float64          `json:"inFlightMax"`
-	BacklogSlopeRPS float64          `json:"backlogSlopeRps"`    // growth of in-flight, requests per second
-	Hosts           []HostUse        `json:"hosts,omitempty"`    // every host, medians or sums over the window
-	Services        []ServiceUse     `json:"services,omitempty"` // every sampled service
-	Generator       HostUse          `json:"generator"`          // the generator process's own host; of several, the busiest
+	BacklogSlopeRPS float64          `json:"backlogSlopeRps"`      // growth of in-flight, requests per second
+	Hosts           []HostUse        `json:"hosts,omitempty"`      // every host, medians or sums over the window
+	Services        []ServiceUse     `json:"services,omitempty"`   // every sampled service
+	Generator       HostUse          `json:"generator"`            // the generator process's own host; of several, the busiest
+	Generators      []HostUse        `json:"generators,omitempty"` // every generator's host, when there are several
 }
 
 // HostUse is what one host used during one step's window. Ratios are 0-1 of
@@ -182,12 +183,19 @@ type Result struct {
 	RunID       string   `json:"runId"`   // digest of the run's inputs
 	Started     string   `json:"started"` // RFC 3339, UTC
 	LoadSeconds float64  `json:"loadSeconds"`
-	Engine      string   `json:"engine"` // "builtin", or "k6" with its version
-	Target      string   `json:"target"` // base URL
+	Engine      string   `json:"engine"`               // "builtin", or "k6" with its version
+	Target      string   `json:"target"`               // base URL
+	Generators  []Share  `json:"generators,omitempty"` // which hosts shared the load, when there were several; the first led
 	Scenario    Scenario `json:"scenario"`
 	Steps       []Step   `json:"steps"`
 	Aborted     string   `json:"aborted,omitempty"` // reason, when the run did not finish
 	Unsound     string   `json:"unsound,omitempty"` // why these steps can't carry a number, of a file that counts otherwise
+}
+
+// Share is one of several load generators, and what it offered of every rate.
+type Share struct {
+	Host  string  `json:"host"`
+	Ratio float64 `json:"ratio"` // of the arrivals, 0-1
 }
 
 // Verdict is the answer read from a Result.

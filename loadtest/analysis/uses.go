@@ -3,12 +3,12 @@ package analysis
 import "sort"
 
 // hosts are the medians of every host over the steps; events are summed. The
-// generator is left out: it is judged apart.
+// generators are left out: they are judged apart.
 func hosts(near []Step) []HostUse {
 	all := map[string][]HostUse{}
 	for _, s := range near {
 		for _, h := range s.Hosts {
-			if h.Host != s.Generator.Host {
+			if !s.generates(h.Host) {
 				all[h.Host] = append(all[h.Host], h)
 			}
 		}
@@ -20,15 +20,36 @@ func hosts(near []Step) []HostUse {
 	return out
 }
 
-func generator(near []Step) HostUse {
-	var all []HostUse
+// generators are the medians of every load generator's host over the steps.
+func generators(near []Step) []HostUse {
+	all := map[string][]HostUse{}
 	for _, s := range near {
-		all = append(all, s.Generator)
+		for _, g := range s.generators() {
+			all[g.Host] = append(all[g.Host], g)
+		}
 	}
-	if len(all) == 0 {
-		return HostUse{}
+	var out []HostUse
+	for _, name := range sortedKeys(all) {
+		out = append(out, medianUse(all[name]))
 	}
-	return medianUse(all)
+	return out
+}
+
+// generators are the hosts that offered the step.
+func (s Step) generators() []HostUse {
+	if len(s.Generators) == 0 {
+		return []HostUse{s.Generator}
+	}
+	return s.Generators
+}
+
+func (s Step) generates(host string) bool {
+	for _, g := range s.generators() {
+		if g.Host == host {
+			return true
+		}
+	}
+	return false
 }
 
 func (h HostUse) sampled() bool { return h.Samples > 0 }

@@ -35,6 +35,7 @@ type Engine struct {
 	tls       *tls.Config // nil without https
 	http2     *http2      // nil for HTTP/1.1
 	random    *rand.Rand
+	share     Share
 
 	mu   sync.Mutex
 	idle []*worker // a stack: few connections stay warm, the rest are not touched
@@ -45,6 +46,15 @@ type Engine struct {
 // no connection yet. Of https the certificate is checked against the system's
 // roots.
 func New(target string, sc analysis.Scenario) (*Engine, error) {
+	return NewShare(target, sc, Share{})
+}
+
+// NewShare prepares one engine of several, which offers its share of the arrivals
+// with its share of the in-flight cap.
+func NewShare(target string, sc analysis.Scenario, share Share) (*Engine, error) {
+	if err := share.Validate(); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, err
@@ -57,7 +67,7 @@ func New(target string, sc analysis.Scenario) (*Engine, error) {
 		port = u.Port()
 	}
 	e := &Engine{
-		address: net.JoinHostPort(u.Hostname(), port), cap: sc.MaxInFlight, keepAlive: sc.KeepAlive,
+		address: net.JoinHostPort(u.Hostname(), port), cap: share.Of(sc.MaxInFlight), share: share, keepAlive: sc.KeepAlive,
 		timeout: time.Duration(sc.TimeoutMs * float64(time.Millisecond)),
 		random:  rand.New(rand.NewPCG(uint64(sc.Seed), 0x6c6162)),
 	}
@@ -106,20 +116,27 @@ func (e *Engine) Check() (analysis.Step, error) {
 	return s, errors.Join(errs...)
 }
 
-// Step offers a constant rate and measures it over the window after the discard.
-// It then waits for what is still in flight, and credits none of that to the
-// step. It returns early, with what it has, when ctx ends.
+// Step offers a constant rate from now on and measures it over the window after
+// the discard.
 func (e *Engine) Step(ctx context.Context, p analysis.Probe) analysis.Step {
-	m := newMeter(p, time.Now())
+	return e.Count(ctx, p, time.Now()).Step(p)
+}
+
+// Count offers this engine's share of a constant rate, whose first arrival is due
+// at start, and counts it over the window after the discard. It then waits for
+// what is still in flight, and credits none of that to the step. It returns early,
+// with what it has, when ctx ends.
+func (e *Engine) Count(ctx context.Context, p analysis.Probe, start time.Time) Tally {
+	m := newMeter(p, start)
 	var pending sync.WaitGroup
 	e.pace(ctx, p, m, &pending)
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Until(m.until)):
 	}
-	step := m.close()
+	tally := m.close()
 	e.drain(ctx, &pending)
-	return step
+	return tally
 }
 
 // Close ends the idle connections.
@@ -142,7 +159,14 @@ func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	n := int(math.Ceil(p.OfferedRPS*p.Seconds - 1e-9))
+	turns := newTurns(e.share.Weights)
 	for i := range n {
+		// The endpoint is drawn for every arrival, also another's or a dropped one: all
+		// generators walk one schedule.
+		chosen := e.pick()
+		if turns.next() != e.share.Index {
+			continue
+		}
 		intended := m.start.Add(time.Duration(float64(i) / p.OfferedRPS * float64(time.Second)))
 		if !sleepUntil(ctx, intended) {
 			return
@@ -153,7 +177,7 @@ func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *
 			continue
 		}
 		pending.Add(1)
-		w.jobs <- job{e.pick(), intended, m, pending}
+		w.jobs <- job{chosen, intended, m, pending}
 	}
 }
 

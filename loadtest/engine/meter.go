@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"lab/loadtest/analysis"
 )
 
@@ -18,46 +16,31 @@ const (
 // meter counts one step. Its window is [discard, length) of the step: arrivals
 // belong to it by their intended start, answers by their end.
 type meter struct {
-	probe       analysis.Probe
 	start       time.Time
 	from, until time.Time
 
-	mu        sync.Mutex
-	closed    bool
-	arrivals  int64
-	completed int64
-	failed    int64
-	dropped   int64
-	errors    map[string]int64
-	blocks    []int64                 // completed, in each blockLength of the window
-	block     time.Duration           // their length
-	intended  *hdrhistogram.Histogram // µs, from the intended start
-	sent      *hdrhistogram.Histogram // µs, from the real send
-	lag       *hdrhistogram.Histogram // µs, real send − intended start
+	mu     sync.Mutex
+	closed bool
+	tally  Tally
+	block  time.Duration // length of the tally's blocks
+	lag    Histogram     // µs, real send − intended start
 
 	inFlight int64
-	most     int64     // in flight, during the window
 	changed  time.Time // when inFlight last changed
-	area     []float64 // ∫ in flight dt over each bucket of the window, request seconds
 }
 
 func newMeter(p analysis.Probe, start time.Time) *meter {
-	newHistogram := func() *hdrhistogram.Histogram {
-		return hdrhistogram.New(1, int64(10*time.Minute/time.Microsecond), 3)
+	w := windowOf(p)
+	return &meter{
+		start: start, changed: start,
+		from:  start.Add(seconds(p.DiscardSeconds)),
+		until: start.Add(seconds(p.Seconds)),
+		block: w.block, lag: newHistogram(),
+		tally: Tally{
+			Errors: map[string]int64{}, Blocks: make([]int64, w.blocks), Area: make([]float64, w.buckets),
+			Intended: newHistogram(), Sent: newHistogram(),
+		},
 	}
-	m := &meter{
-		probe: p, start: start, changed: start, errors: map[string]int64{},
-		from:     start.Add(seconds(p.DiscardSeconds)),
-		until:    start.Add(seconds(p.Seconds)),
-		intended: newHistogram(), sent: newHistogram(), lag: newHistogram(),
-	}
-	m.block = blockLength
-	if m.until.Sub(m.from) < 2*blockLength {
-		m.block = shortBlock
-	}
-	m.blocks = make([]int64, m.until.Sub(m.from)/m.block)
-	m.area = make([]float64, (m.until.Sub(m.from)+bucket-1)/bucket)
-	return m
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -69,9 +52,9 @@ func (m *meter) arrive(intended, now time.Time, dropped bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inside(intended) {
-		m.arrivals++
+		m.tally.Arrivals++
 		if dropped {
-			m.dropped++
+			m.tally.Dropped++
 		}
 	}
 	if !dropped {
@@ -97,16 +80,16 @@ func (m *meter) end(intended, sent, end time.Time, kind string) {
 		return // drained after the step: credited to none
 	}
 	if kind != "" {
-		m.failed++
-		m.errors[kind]++
+		m.tally.Failed++
+		m.tally.Errors[kind]++
 		return
 	}
-	m.completed++
-	if i := int(end.Sub(m.from) / m.block); i < len(m.blocks) {
-		m.blocks[i]++
+	m.tally.Completed++
+	if i := int(end.Sub(m.from) / m.block); i < len(m.tally.Blocks) {
+		m.tally.Blocks[i]++
 	}
-	record(m.intended, end.Sub(intended))
-	record(m.sent, end.Sub(sent))
+	record(m.tally.Intended, end.Sub(intended))
+	record(m.tally.Sent, end.Sub(sent))
 }
 
 // change integrates the number in flight up to now, then changes it.
@@ -124,7 +107,7 @@ func (m *meter) change(now time.Time, by int64) {
 		if next.After(until) {
 			next = until
 		}
-		m.area[i] += float64(m.inFlight) * next.Sub(from).Seconds()
+		m.tally.Area[i] += float64(m.inFlight) * next.Sub(from).Seconds()
 		from = next
 	}
 	if now.After(m.changed) { // times are taken before the lock: they may come out of order
@@ -132,44 +115,27 @@ func (m *meter) change(now time.Time, by int64) {
 	}
 	m.inFlight += by
 	if m.inside(now) {
-		m.most = max(m.most, m.inFlight)
+		m.tally.InFlightMax = max(m.tally.InFlightMax, m.inFlight)
 	}
 }
 
-// close ends the count and gives what was measured.
-func (m *meter) close() analysis.Step {
+// close ends the count and gives what was counted.
+func (m *meter) close() Tally {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.change(m.until, 0)
 	m.closed = true
-	s := analysis.Step{
-		Phase: m.probe.Phase, OfferedRPS: m.probe.OfferedRPS,
-		Seconds:  m.probe.Seconds - m.probe.DiscardSeconds,
-		Arrivals: m.arrivals, Completed: m.completed, Failed: m.failed, Dropped: m.dropped,
-		SchedLagP50Ms: ms(m.lag.ValueAtQuantile(50)),
-		Blocks:        m.blocks, BlockSeconds: m.block.Seconds(),
-	}
-	if len(m.errors) > 0 {
-		s.Errors = m.errors
-	}
-	if m.completed > 0 {
-		s.P50Ms, s.P95Ms, s.P99Ms = ms(m.intended.ValueAtQuantile(50)), ms(m.intended.ValueAtQuantile(95)), ms(m.intended.ValueAtQuantile(99))
-		s.SendP95Ms = ms(m.sent.ValueAtQuantile(95))
-		s.MeanMs = m.intended.Mean() / 1000
-	}
-	s.InFlightMean, s.BacklogSlopeRPS = m.backlog()
-	s.InFlightMax = float64(m.most)
-	return s
+	m.tally.LagP50Ms = ms(m.lag.ValueAtQuantile(50))
+	return m.tally
 }
 
-// backlog is the mean number in flight over the window, and its slope a second
-// by least squares over the whole buckets.
-func (m *meter) backlog() (mean, slope float64) {
-	window := m.until.Sub(m.from)
-	for _, a := range m.area {
+// backlog is the mean number in flight over a window, and its slope a second by
+// least squares over the whole buckets.
+func backlog(area []float64, window time.Duration) (mean, slope float64) {
+	for _, a := range area {
 		mean += a / window.Seconds()
 	}
-	whole := m.area[:window/bucket]
+	whole := area[:window/bucket]
 	levels := make([]float64, len(whole))
 	for i, a := range whole {
 		levels[i] = a / bucket.Seconds()
@@ -196,7 +162,7 @@ func trend(values []float64, every float64) float64 {
 	return xy / xx
 }
 
-func record(h *hdrhistogram.Histogram, d time.Duration) {
+func record(h Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in range by construction
 }
 

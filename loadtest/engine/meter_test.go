@@ -23,10 +23,11 @@ func TestMeterWindow(t *testing.T) {
 		{"both in the discard", 0.5, 0.9, 0, 0},
 		{"starts exactly after the discard", 1, 1.5, 1, 1},
 	} {
-		m := newMeter(analysis.Probe{Seconds: 10, DiscardSeconds: 1}, start)
+		p := analysis.Probe{Seconds: 10, DiscardSeconds: 1}
+		m := newMeter(p, start)
 		m.arrive(at(row.intended), at(row.intended), false)
 		m.end(at(row.intended), at(row.intended), at(row.end), "")
-		if s := m.close(); s.Arrivals != row.arrivals || s.Completed != row.completed {
+		if s := m.close().Step(p); s.Arrivals != row.arrivals || s.Completed != row.completed {
 			t.Errorf("%s: arrivals %d, completed %d; want %d, %d", row.name, s.Arrivals, s.Completed, row.arrivals, row.completed)
 		}
 	}
@@ -35,14 +36,15 @@ func TestMeterWindow(t *testing.T) {
 func TestMeterIntegratesInFlight(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(s float64) time.Time { return start.Add(seconds(s)) }
-	m := newMeter(analysis.Probe{Seconds: 5, DiscardSeconds: 1}, start)
+	p := analysis.Probe{Seconds: 5, DiscardSeconds: 1}
+	m := newMeter(p, start)
 	m.arrive(at(0), at(0), false)       // in flight from 0 to 3: 2 s of the window
 	m.arrive(at(2.55), at(2.55), false) // never answered: 2.45 s of it
 	m.end(at(0), at(0), at(3), "")
 	m.arrive(at(4), at(4), true) // dropped: not in flight
-	s := m.close()
+	s := m.close().Step(p)
 	within(t, "mean in flight", s.InFlightMean, (2+2.45)/4, 1e-9)
-	if m.end(at(2.55), at(2.55), at(4.5), ""); m.completed != 1 {
+	if m.end(at(2.55), at(2.55), at(4.5), ""); m.tally.Completed != 1 {
 		t.Error("an answer was counted after the close")
 	}
 }

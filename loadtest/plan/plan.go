@@ -21,9 +21,39 @@ type Plan struct {
 	Target    string            `json:"target"` // base URL
 	Scenario  analysis.Scenario `json:"scenario"`
 	Hosts     []Host            `json:"hosts"`
-	Generator string            `json:"generator"`    // name of the host that generates the load
-	Token     string            `json:"token"`        // bearer token of the samplers
-	K6        *K6               `json:"k6,omitempty"` // of the engine k6
+	Generator string            `json:"generator"`         // name of the host that generates the load; of several, that leads
+	Further   []Further         `json:"further,omitempty"` // the hosts that share the load with it
+	Secret    string            `json:"secret,omitempty"`  // by which those know who may give them orders
+	Token     string            `json:"token"`             // bearer token of the samplers
+	K6        *K6               `json:"k6,omitempty"`      // of the engine k6
+}
+
+// Further is a load generator that takes orders from the one that leads.
+type Further struct {
+	Host   string `json:"host"`   // its name, one of the hosts
+	Orders string `json:"orders"` // address and port
+}
+
+// Weights are the shares of the generators, the lead's first: what each may use of
+// CPU, in thousandths. It is nil for a single one.
+func (p Plan) Weights() []int {
+	if len(p.Further) == 0 {
+		return nil
+	}
+	weights := []int{p.weight(p.Generator)}
+	for _, f := range p.Further {
+		weights = append(weights, p.weight(f.Host))
+	}
+	return weights
+}
+
+func (p Plan) weight(host string) int {
+	for _, h := range p.Hosts {
+		if h.Name == host {
+			return max(1, int(1000*h.CPUs+0.5))
+		}
+	}
+	return 1
 }
 
 // K6 is the k6 that was installed on the generator.
@@ -139,6 +169,33 @@ func (p Plan) validateHosts() []error {
 	}
 	if p.Generator != "" && !seen[p.Generator] {
 		errs = append(errs, fmt.Errorf("plan: generator: %q is not one of the hosts", p.Generator))
+	}
+	return slices.Concat(errs, p.validateFurther(seen))
+}
+
+func (p Plan) validateFurther(hosts map[string]bool) []error {
+	if len(p.Further) == 0 {
+		return nil
+	}
+	var errs []error
+	if p.Secret == "" || p.Generator == "" {
+		errs = append(errs, errors.New("plan: further generators take orders from generator, by secret: both must be set"))
+	}
+	if p.Scenario.Engine == analysis.EngineK6 {
+		errs = append(errs, errors.New("plan: scenario.engine: k6 is of one load generator"))
+	}
+	if n := 1 + len(p.Further); p.Scenario.MaxInFlight < n {
+		errs = append(errs, fmt.Errorf("plan: maxInFlight: %d is below one for each of %d generators", p.Scenario.MaxInFlight, n))
+	}
+	seen := map[string]bool{p.Generator: true}
+	for i, f := range p.Further {
+		if !hosts[f.Host] || seen[f.Host] {
+			errs = append(errs, fmt.Errorf("plan: further[%d].host: %q is not one of the hosts, or a generator already", i, f.Host))
+		}
+		seen[f.Host] = true
+		if _, _, err := net.SplitHostPort(f.Orders); err != nil {
+			errs = append(errs, fmt.Errorf("plan: further[%d].orders: %q: want HOST:PORT", i, f.Orders))
+		}
 	}
 	return errs
 }

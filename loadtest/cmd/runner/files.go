@@ -90,6 +90,10 @@ func rounded(s analysis.Step) analysis.Step {
 		roundUse(&s.Hosts[i])
 	}
 	roundUse(&s.Generator)
+	s.Generators = append([]analysis.HostUse(nil), s.Generators...)
+	for i := range s.Generators {
+		roundUse(&s.Generators[i])
+	}
 	s.Services = append([]analysis.ServiceUse(nil), s.Services...)
 	for i := range s.Services {
 		s.Services[i] = roundedService(s.Services[i])

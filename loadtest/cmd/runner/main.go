@@ -1,5 +1,6 @@
 // Command runner is the part of lab on the machines: `runner run` generates the
-// load and measures, `runner sample` serves a host's counters.
+// load and measures, `runner generate` offers a share of it on a further host, and
+// `runner sample` serves a host's counters.
 package main
 
 import (
@@ -25,7 +26,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{Use: "runner", Short: "Generate load and measure it", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(newRunCommand(), newSampleCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newGenerateCommand(), newSampleCommand(), newVersionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "runner:", err)
 		os.Exit(1)

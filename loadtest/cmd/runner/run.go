@@ -24,7 +24,7 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 		Version: 1, RunID: p.RunID, Target: p.Target, Scenario: p.Scenario,
 		Started: time.Now().UTC().Format(time.RFC3339),
 	}
-	e, err := engine.New(p.Target, p.Scenario)
+	e, err := engine.NewShare(p.Target, p.Scenario, engine.Share{Weights: p.Weights()})
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func run(ctx context.Context, p plan.Plan, out string, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	result.Engine = name
+	result.Engine, result.Generators = name, shares(p)
 	if asked, err := check(p, e); err != nil {
 		if asked.Completed == 0 {
 			result.Steps = []analysis.Step{rounded(asked)} // the analysis says target-down
@@ -56,6 +56,11 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		return oneLine(err)
 	}
 	defer w.stop()
+	g, crew, err := direct(ctx, p, g, w)
+	if err != nil {
+		return "no load was sent: " + oneLine(err)
+	}
+	defer crew.End()
 	fmt.Fprintln(log, outlook(p.Scenario))
 	t := timing{sc: p.Scenario}
 	for {
@@ -77,8 +82,9 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		if err != nil {
 			return oneLine(err)
 		}
-		used := w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun)
-		step.Hosts, step.Services, step.Generator = used.hosts, used.services, used.generator
+		used := w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun, crew.CPUs())
+		step.Hosts, step.Services = used.hosts, used.services
+		step.Generator, step.Generators = busiest(used.generators)
 		result.Steps = append(result.Steps, rounded(step))
 		result.LoadSeconds += probe.Seconds
 		fmt.Fprintf(log, "%s: %s\n", t.share(result.LoadSeconds), progress(step))

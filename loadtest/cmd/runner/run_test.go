@@ -256,11 +256,11 @@ func TestEventsOutsideTheWindowAreKept(t *testing.T) {
 	begun := w.mark()
 	add(1, 2)  // in the discard
 	add(12, 3) // while draining
-	hosts := w.between(start.Add(seconds(3)), start.Add(seconds(10)), begun).hosts
+	hosts := w.between(start.Add(seconds(3)), start.Add(seconds(10)), begun, nil).hosts
 	if hosts[0].OOMKills != 2 || hosts[0].Samples != 0 {
 		t.Errorf("%+v; want 2 kills", hosts[0])
 	}
-	if next := w.between(start.Add(seconds(15)), start.Add(seconds(20)), w.mark()).hosts; next[0].OOMKills != 0 {
+	if next := w.between(start.Add(seconds(15)), start.Add(seconds(20)), w.mark(), nil).hosts; next[0].OOMKills != 0 {
 		t.Errorf("the next step counts %d kills again", next[0].OOMKills)
 	}
 }
@@ -284,7 +284,7 @@ func TestAHostWithoutReadingsIsNotForeign(t *testing.T) {
 			plan:     plan.Plan{Hosts: []plan.Host{{Name: "app", CPUs: 1}, {Name: "edge", CPUs: 1}}},
 			readings: map[string][]sample.Reading{"app": row.app, "edge": {reading(1, 0, 0), reading(9, 1, 8)}},
 		}
-		got := w.between(start, start.Add(seconds(10)), mark{readings: map[string]sample.Reading{}}).hosts[1].ForeignCPURatio
+		got := w.between(start, start.Add(seconds(10)), mark{readings: map[string]sample.Reading{}}, nil).hosts[1].ForeignCPURatio
 		if math.Abs(got-row.want) > 1e-9 {
 			t.Errorf("%s: foreign %g, want %g", row.name, got, row.want)
 		}

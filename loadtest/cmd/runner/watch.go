@@ -20,6 +20,7 @@ const (
 	sampleEvery   = time.Second
 	sampleTimeout = 3 * time.Second  // a host that is out of CPU answers late
 	firstTimeout  = 10 * time.Second // for the samplers to come up
+	clockAge      = 30 * time.Second // clocks are set meanwhile
 )
 
 // watcher reads every host each second.
@@ -32,7 +33,8 @@ type watcher struct {
 	mu       sync.Mutex
 	readings map[string][]sample.Reading // since the step before the last began
 	first    map[string]sample.Reading
-	gaps     map[string]int // readings that failed
+	gaps     map[string]int            // readings that failed
+	clocks   map[string]sample.Reading // the last one that came quickly, which knows the host's clock best
 }
 
 // newWatcher starts watching. A host that does not answer at the start is an
@@ -41,7 +43,7 @@ func newWatcher(ctx context.Context, p plan.Plan) (*watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{
 		plan: p, cancel: cancel,
-		readings: map[string][]sample.Reading{}, first: map[string]sample.Reading{}, gaps: map[string]int{},
+		readings: map[string][]sample.Reading{}, first: map[string]sample.Reading{}, gaps: map[string]int{}, clocks: map[string]sample.Reading{},
 		client: &http.Client{Timeout: sampleTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
 	}
 	for _, h := range p.Hosts {
@@ -106,7 +108,18 @@ func (w *watcher) read(ctx context.Context, h plan.Host) error {
 		w.first[h.Name] = r
 	}
 	w.readings[h.Name] = append(w.readings[h.Name], r)
+	if best, ok := w.clocks[h.Name]; !ok || r.RoundTrip <= best.RoundTrip || r.At.Sub(best.At) > clockAge {
+		w.clocks[h.Name] = r
+	}
 	return nil
+}
+
+// clock is how far a host's wall clock is ahead of this one's, as the quickest of
+// the last readings tells: half its round trip is the uncertainty.
+func (w *watcher) clock(host string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clocks[host].ClockOffset
 }
 
 // mark is what a step begins with: every host's last reading, before which
@@ -131,18 +144,24 @@ func (w *watcher) mark() mark {
 
 // seen is what the hosts and their services used during a step's window.
 type seen struct {
-	hosts     []analysis.HostUse
-	services  []analysis.ServiceUse
-	generator analysis.HostUse
+	hosts      []analysis.HostUse
+	services   []analysis.ServiceUse
+	generators []analysis.HostUse // the lead's first
 }
 
 // between is every host's use from the first to the last reading in the window,
 // with the overflows and kills since the step began: they must not get lost
-// between two windows.
-func (w *watcher) between(from, until time.Time, begun mark) seen {
+// between two windows. processes are the CPUs that the further generators' own
+// processes used, by host.
+func (w *watcher) between(from, until time.Time, begun mark, processes map[string]float64) seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := seen{generator: analysis.HostUse{PSICPURatio: -1, PSIIORatio: -1, DiskRatio: -1}}
+	var s seen
+	processes = maps.Clone(processes)
+	if processes == nil {
+		processes = map[string]float64{}
+	}
+	processes[w.plan.Generator] = (processCPUSeconds() - begun.self) / time.Since(begun.at).Seconds()
 	windows := map[string][]sample.Counters{}
 	first, last := map[string]sample.Counters{}, map[string]sample.Counters{}
 	for _, h := range w.plan.Hosts {
@@ -163,12 +182,11 @@ func (w *watcher) between(from, until time.Time, begun mark) seen {
 		if n := len(w.readings[h.Name]); n > 0 {
 			u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[h.Name].Counters, w.readings[h.Name][n-1].Counters)
 		}
-		if h.Name == w.plan.Generator {
-			// This process is part of its host: also a host without samples uses so much.
-			own := (processCPUSeconds() - begun.self) / time.Since(begun.at).Seconds()
+		if own, generates := processes[h.Name]; generates {
+			// The process is part of its host: also a host without samples uses so much.
 			u.CPURatio = max(u.CPURatio, own/h.CPUs)
 			u.CPUSeconds = max(u.CPUSeconds, own*until.Sub(from).Seconds())
-			s.generator = u
+			s.generators = append(s.generators, u)
 		}
 		s.hosts = append(s.hosts, u)
 	}
