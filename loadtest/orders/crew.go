@@ -34,6 +34,7 @@ type Crew struct {
 	secret  string
 	run     string
 	client  *http.Client
+	silence time.Duration // of a member within a step: then it is gone
 
 	mu   sync.Mutex
 	cpus map[string]float64 // that each member's process used in the last step
@@ -42,7 +43,7 @@ type Crew struct {
 // NewCrew is a crew that has reached nobody yet.
 func NewCrew(own *engine.Engine, members []Member, secret, run string) *Crew {
 	return &Crew{
-		own: own, members: members, secret: secret, run: run, cpus: map[string]float64{},
+		own: own, members: members, secret: secret, run: run, cpus: map[string]float64{}, silence: silence,
 		client: &http.Client{Transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			MaxIdleConnsPerHost: 1,
@@ -184,7 +185,7 @@ func (c *Crew) call(ctx context.Context, m Member, path string, order, answer an
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.secret)
-	limit := silence
+	limit := c.silence
 	if answer == nil {
 		limit = callLimit
 	}

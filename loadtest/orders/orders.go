@@ -69,5 +69,5 @@ func (s step) startOn(now time.Time) (time.Time, error) {
 	return now.Add(away), nil
 }
 
-// errSilent is that a generator gave no sign of life.
-var errSilent = errors.New("no sign of life for 10 s")
+// errSilent is that a generator gave no sign of life for too long.
+var errSilent = errors.New("no sign of life")

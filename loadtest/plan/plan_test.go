@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,9 @@ func TestRead(t *testing.T) {
 		{"k6 without its binary", `"kind": "search"`, `"kind": "search", "engine": "k6"`, "k6.binary"},
 		{"k6 over http/2", `"kind": "search"`, `"kind": "search", "engine": "k6", "protocol": "http/2"`, "can't be made to speak http/2"},
 		{"k6", `"runId"`, `"k6": {"binary": "/usr/local/bin/k6", "version": "v2.2.0"}, "runId"`, ""},
+		{"further generators without a secret", `"generator": "loadgen"`, `"generator": "loadgen", "further": [{"host": "loadgen", "orders": "10.77.0.15:9108"}]`, `by secret: both must be set`},
+		{"a generator twice", `"generator": "loadgen"`, `"generator": "loadgen", "secret": "s", "further": [{"host": "loadgen", "orders": "10.77.0.15:9108"}]`, `further[0].host: "loadgen" is not one of the hosts, or a generator already`},
+		{"a generator without a port", `"generator": "loadgen"`, `"generator": "loadgen", "secret": "s", "further": [{"host": "x", "orders": "10.77.0.15"}]`, `further[0].orders: "10.77.0.15": want HOST:PORT`},
 		{"an unknown generator", `"generator": "loadgen"`, `"generator": "x"`, `"x" is not one of the hosts`},
 	} {
 		_, err := Read(strings.NewReader(strings.Replace(valid, row.old, row.new, 1)))
@@ -46,5 +50,17 @@ func TestReadReportsAllProblemsAtOnce(t *testing.T) {
 	_, err := Read(strings.NewReader(`{"target": "nowhere"}`))
 	if err == nil || strings.Count(err.Error(), "\n") < 3 {
 		t.Errorf("want several problems, got %v", err)
+	}
+}
+
+// The shares follow what the generators may use of CPU.
+func TestWeights(t *testing.T) {
+	p := Plan{Generator: "a", Hosts: []Host{{Name: "b", CPUs: 0.25}, {Name: "a", CPUs: 2}, {Name: "c", CPUs: 1}}}
+	if got := p.Weights(); got != nil {
+		t.Errorf("one generator: %v, want none", got)
+	}
+	p.Further = []Further{{Host: "c"}, {Host: "b"}}
+	if got := p.Weights(); !slices.Equal(got, []int{2000, 1000, 250}) {
+		t.Errorf("%v, want 2000, 1000, 250", got)
 	}
 }

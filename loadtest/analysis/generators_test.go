@@ -1,0 +1,52 @@
+package analysis
+
+import (
+	"strings"
+	"testing"
+)
+
+// Of several generators the weak one is named, and none of them is ever the wall.
+func TestSeveralGenerators(t *testing.T) {
+	use := func(host string, cpu float64) HostUse {
+		return HostUse{Host: host, Roles: []string{"loadgen"}, Samples: 16, CPUs: 1, CPURatio: cpu, PSICPURatio: -1, DiskRatio: -1, PSIIORatio: -1}
+	}
+	for _, row := range []struct {
+		name        string
+		first, last HostUse
+		status      Status
+		wall        string
+	}{
+		{"both have CPU left", use("loadgen", 0.5), use("loadgen2", 0.6), StatusFound, "app CPU at 97%"},
+		{"the one that leads is weak", use("loadgen", 0.85), use("loadgen2", 0.6), StatusGeneratorLimited, "none: load generator loadgen CPU at 85%"},
+		{"the other one is weak", use("loadgen", 0.5), use("loadgen2", 0.99), StatusGeneratorLimited, "none: load generator loadgen2 CPU at 99%"},
+		{"both are weak", use("loadgen", 0.85), use("loadgen2", 0.9), StatusGeneratorLimited, "none: load generator loadgen CPU at 85%; load generator loadgen2 CPU at 90%"},
+		{"the other one's link is full", use("loadgen", 0.5), func() HostUse {
+			u := use("loadgen2", 0.2)
+			u.NetMbps, u.LinkMbps = 90, 100
+			return u
+		}(), StatusGeneratorLimited, "none: load generator loadgen2 NIC at 90% of its link"},
+	} {
+		v := Analyze(ramp(100, func(s *Step) {
+			s.Generators, s.Generator = []HostUse{row.first, row.last}, row.first
+			s.Hosts = append(s.Hosts, row.first, row.last)
+		}))
+		if v.Status != row.status || v.Wall != row.wall {
+			t.Errorf("%s: %s, %q; want %s, %q", row.name, v.Status, v.Wall, row.status, row.wall)
+		}
+		for _, f := range v.Findings {
+			if strings.Contains(f.Sentence, "loadgen") {
+				t.Errorf("%s: a generator is a finding: %s", row.name, f.Sentence)
+			}
+		}
+	}
+}
+
+// How many generators a rate came from does not change what was offered: the rows
+// compare.
+func TestTheScenarioDigestKnowsNoGenerators(t *testing.T) {
+	one, two := ramp(100, nil), ramp(100, nil)
+	two.Generators = []Share{{"loadgen", 0.5}, {"loadgen2", 0.5}}
+	if a, b := Analyze(one).ScenarioDigest, Analyze(two).ScenarioDigest; a != b {
+		t.Errorf("digests %s and %s", a, b)
+	}
+}
