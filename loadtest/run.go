@@ -12,6 +12,7 @@ import (
 	"lab/loadtest/engine"
 	"lab/loadtest/k6"
 	"lab/loadtest/ledger"
+	"lab/loadtest/orders"
 	"lab/loadtest/plan"
 )
 
@@ -45,7 +46,7 @@ func ordersAddress(address string) string {
 // five minutes for the rest. It ends a runner that hangs, and never one at work: each
 // engine ends a step by itself that takes longer.
 func maxLoad(sc analysis.Scenario) time.Duration {
-	around := engine.Patience
+	around := engine.Patience + orders.StartLead // which only several generators need
 	if sc.Engine == analysis.EngineK6 {
 		around = k6.Patience
 	}

@@ -85,7 +85,7 @@ func (c *Crew) beginOne(ctx context.Context, m Member, order begin) error {
 func (c *Crew) Count(ctx context.Context, p analysis.Probe) (engine.Tally, time.Time, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	start := time.Now().Add(startLead)
+	start := time.Now().Add(StartLead)
 	reports, errs := make([]report, len(c.members)), make([]error, len(c.members))
 	var first sync.Once
 	var failed error

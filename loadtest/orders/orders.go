@@ -14,18 +14,23 @@ import (
 	"lab/loadtest/engine"
 )
 
+// StartLead is the time from a step's order to its first arrival: the order has to be
+// there by then.
+const StartLead = 500 * time.Millisecond
+
+// IdleAfter is when a generator ends that nobody orders.
+const IdleAfter = 2 * time.Minute
+
 const (
 	beat      = time.Second            // a generator gives a sign of life during a step
 	silence   = 10 * time.Second       // without one it is gone; patient, since a saturated host is slow
-	startLead = 500 * time.Millisecond // from a step's order to its first arrival: the order has to be there
 	farStart  = 10 * time.Second       // a start that is further away is not of this clock
 	lateStart = 200 * time.Millisecond // an order that comes so late after the start would measure its own burst
+	callLimit = 30 * time.Second       // of an order that is no step: the target is asked once for each endpoint
+	idleCheck = 100 * time.Millisecond // grain of IdleAfter
 	maxBody   = 16 << 20               // bytes of an order or a report
 	maxStep   = 3600                   // seconds
 	maxRPS    = 1e6                    // of a step
-	idleCheck = 100 * time.Millisecond // grain of IdleAfter
-	IdleAfter = 2 * time.Minute        // then a generator that nobody orders ends
-	callLimit = 30 * time.Second       // of an order that is no step: the target is asked once for each endpoint
 )
 
 // begin prepares a generator for a run.
