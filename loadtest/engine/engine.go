@@ -32,6 +32,7 @@ type Engine struct {
 	timeout   time.Duration
 	cap       int
 	keepAlive bool
+	posting   bool        // see posts
 	tls       *tls.Config // nil without https
 	http2     *http2      // nil for HTTP/1.1
 	random    *rand.Rand
@@ -90,6 +91,7 @@ func NewShare(target string, sc analysis.Scenario, share Share) (*Engine, error)
 	if total == 0 {
 		return nil, errors.New("the endpoints' weights add up to 0")
 	}
+	e.posting = e.posts()
 	return e, nil
 }
 
@@ -102,7 +104,7 @@ func (e *Engine) Check() (analysis.Step, error) {
 	s := analysis.Step{Phase: "check", Arrivals: int64(len(e.endpoints)), Errors: map[string]int64{}}
 	for i := range e.endpoints {
 		w := &worker{engine: e}
-		if kind := w.do(&e.endpoints[i]); kind != "" {
+		if kind := w.do(&e.endpoints[i], time.Now(), false); kind != "" {
 			s.Failed++
 			s.Errors[kind]++
 			errs = append(errs, fmt.Errorf("%s: %s", e.endpoints[i].name, kind))
@@ -144,7 +146,7 @@ func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, w := range e.idle {
-		close(w.jobs)
+		w.end()
 	}
 	e.live -= len(e.idle)
 	e.idle = nil
@@ -172,12 +174,13 @@ func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *
 			return
 		}
 		w := e.worker()
-		m.arrive(intended, time.Now(), w == nil)
+		now := time.Now()
+		m.arrive(intended, now, w == nil)
 		if w == nil {
 			continue
 		}
 		pending.Add(1)
-		w.jobs <- job{chosen, intended, m, pending}
+		w.give(job{chosen, intended, now, m, pending})
 	}
 }
 

@@ -196,11 +196,11 @@ func TestIdleConnectionClosedByTheServer(t *testing.T) {
 		sc.Endpoints[0].Method = row.method
 		w := &worker{engine: newEngine(t, server.URL, sc)}
 		r := &w.engine.endpoints[0]
-		if kind := w.do(r); kind != "" {
+		if kind := w.do(r, time.Now(), false); kind != "" {
 			t.Fatalf("%s: %s", row.method, kind)
 		}
 		server.CloseClientConnections()
-		if kind := w.do(r); kind != row.want {
+		if kind := w.do(r, time.Now(), false); kind != row.want {
 			t.Errorf("%s on a connection closed meanwhile: %q, want %q", row.method, kind, row.want)
 		}
 		w.close()

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"lab/loadtest/analysis"
 )
@@ -150,7 +151,7 @@ func TestInterimAnswersAreNotTheAnswer(t *testing.T) {
 	w := &worker{engine: e}
 	defer w.close()
 	for i := range 3 {
-		if kind := w.do(&e.endpoints[0]); kind != "status-503" {
+		if kind := w.do(&e.endpoints[0], time.Now(), false); kind != "status-503" {
 			t.Errorf("request %d: %q, want status-503", i, kind)
 		}
 	}
@@ -169,7 +170,7 @@ func TestUnaskedSwitchOfProtocols(t *testing.T) {
 	})
 	w := &worker{engine: newEngine(t, url, scenario("/"))}
 	defer w.close()
-	if kind := w.do(&w.engine.endpoints[0]); kind != "protocol" {
+	if kind := w.do(&w.engine.endpoints[0], time.Now(), false); kind != "protocol" {
 		t.Errorf("%q, want protocol", kind)
 	}
 }

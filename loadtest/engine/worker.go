@@ -66,39 +66,55 @@ func newRequest(u *url.URL, endpoint analysis.Endpoint, keepAlive bool) (request
 type job struct {
 	request  *request
 	intended time.Time
+	sent     time.Time // given to a worker, or written to its connection
 	meter    *meter
 	pending  *sync.WaitGroup
 }
 
-// worker sends one request at a time over a connection of its own.
+// worker has one request in flight at a time, over a connection of its own.
 type worker struct {
 	engine *Engine
 	jobs   chan job
 	conn   net.Conn
 	reader *bufio.Reader
+	post   post
 }
 
 func (w *worker) serve() {
-	for j := range w.jobs {
-		sent := time.Now()
-		j.meter.begin(j.intended, sent)
-		kind := w.do(j.request)
-		j.meter.end(j.intended, sent, time.Now(), kind)
+	defer w.close()
+	for {
+		j, posted := w.listen()
+		if !posted {
+			var ok bool
+			if j, ok = <-w.jobs; !ok {
+				return
+			}
+			j.sent = time.Now()
+			j.meter.begin(j.intended, j.sent)
+		}
+		kind := w.do(j.request, j.sent, posted)
+		j.meter.end(j.intended, j.sent, time.Now(), kind)
+		w.open()
 		w.engine.rest(w)
 		j.pending.Done()
 	}
-	w.close()
 }
 
-// do sends a request and reads the whole answer. It returns the kind of the
-// error, or "".
-func (w *worker) do(r *request) string {
+// do sends a request, unless it is written already, and reads the whole answer. It
+// returns the kind of the error, or "".
+func (w *worker) do(r *request, sent time.Time, written bool) string {
 	if w.engine.http2 != nil {
 		return w.engine.http2.do(r, w.engine.timeout)
 	}
-	deadline := time.Now().Add(w.engine.timeout)
+	deadline := sent.Add(w.engine.timeout)
 	reused := w.conn != nil
-	kind, answered := w.try(r, deadline)
+	var kind string
+	var answered bool
+	if written {
+		kind, answered = w.read(r)
+	} else {
+		kind, answered = w.try(r, deadline)
+	}
 	if kind == "reset" && reused && !answered && r.again {
 		kind, _ = w.try(r, deadline) // a server may close an idle connection at any time: RFC 9112, 9.3.1
 	}
@@ -122,6 +138,11 @@ func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool
 		w.close()
 		return errorKind(err, "reset"), false
 	}
+	return w.read(r)
+}
+
+// read is the answer's part of an attempt.
+func (w *worker) read(r *request) (kind string, answered bool) {
 	if _, err := w.reader.Peek(1); err != nil {
 		w.close()
 		return errorKind(err, "reset"), false
