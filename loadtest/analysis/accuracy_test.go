@@ -1,13 +1,16 @@
 package analysis
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 )
 
 // A case is a system and how far a ceiling may be off its capacity: the 5th and
-// the 95th percentile of the error of one run, in percent.
+// the 95th percentile of the error of one run, in percent. The systems that the
+// specification has figures for have its bounds: those of a search that was simulated
+// before this one was written.
 type accuracyCase struct {
 	name      string
 	system    system
@@ -16,12 +19,14 @@ type accuracyCase struct {
 }
 
 var accuracyCases = []accuracyCase{
-	{"M/M/4, 260/s", system{capacity: 260, servers: 4}, -1.5, 1.5, StatusFound},
-	{"M/M/9, 1400/s", system{capacity: 1400, servers: 9}, -0.7, 0.7, StatusFound},
+	{"M/M/4, 260/s", system{capacity: 260, servers: 4}, -1.5, 0.9, StatusFound},
+	{"M/M/9, 1400/s", system{capacity: 1400, servers: 9}, -0.7, 0.5, StatusFound},
 	{"M/D/1, 200/s", system{capacity: 200, servers: 1, fixed: true}, -0.5, 0.5, StatusFound},
-	{"M/M/4, 30/s", system{capacity: 30, servers: 4}, -4, 4, StatusFound},
-	{"5 % capacity noise", system{capacity: 260, servers: 4, noise: 0.05}, -5.5, 5.5, StatusFound},
-	{"retrograde", system{capacity: 260, servers: 4, thrash: 0.002}, -9, 0, StatusRetrograde},
+	// 1/√n of the 6,000 completions that a run has time to count here is 1.3 %: the
+	// ten minutes end the search, and no other search would know it better.
+	{"M/M/4, 30/s", system{capacity: 30, servers: 4}, -2.6, 2.6, StatusFound},
+	{"5 % capacity noise", system{capacity: 260, servers: 4, noise: 0.05}, -4.4, 5.8, StatusFound},
+	{"retrograde", system{capacity: 260, servers: 4, thrash: 0.002}, -9, -1.5, StatusRetrograde},
 	{"sharply retrograde", system{capacity: 260, servers: 4, thrash: 0.01}, -17, 0, StatusRetrograde},
 }
 
@@ -39,23 +44,30 @@ func (c accuracyCase) measure(repeats int, seeds uint64) (errors, load []float64
 	return errors, load
 }
 
-// The ceilings of simulated systems lie around their known capacities.
+// The ceilings of simulated systems lie around their known capacities. Of 40 seeds
+// the 5th percentile is the second lowest value, which itself varies by a third:
+// the short test allows for it.
 func TestAccuracy(t *testing.T) {
-	const seeds = 40
+	seeds, allowance := 200, 1.0
+	if testing.Short() {
+		seeds, allowance = 40, 1.3
+	}
 	for _, c := range accuracyCases {
-		errors, load := c.measure(1, seeds)
-		if len(errors) < seeds*95/100 {
-			t.Errorf("%s: %d of %d runs were %s", c.name, len(errors), seeds, c.status)
-			continue
-		}
-		low, high := ends(errors)
-		t.Logf("%-20s %+5.1f .. %+5.1f %%, load %3.0f s (at most %3.0f s)", c.name, low, high, median(load), slices.Max(load))
-		if low < c.low || high > c.high {
-			t.Errorf("%s: error %+.1f .. %+.1f %%, want %+.1f .. %+.1f %%", c.name, low, high, c.low, c.high)
-		}
-		if longest := slices.Max(load); longest > searchSeconds {
-			t.Errorf("%s: %.0f s of load, want at most %d", c.name, longest, searchSeconds)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			errors, load := c.measure(1, uint64(seeds))
+			if len(errors) < seeds*95/100 {
+				t.Fatalf("%d of %d runs were %s", len(errors), seeds, c.status)
+			}
+			low, high := ends(errors)
+			t.Logf("%+5.2f .. %+5.2f %%, load %3.0f s (at most %3.0f s)", low, high, median(load), slices.Max(load))
+			if low < allowance*c.low || high > max(allowance*c.high, c.high) {
+				t.Errorf("error %+.2f .. %+.2f %%, want %+.1f .. %+.1f %%", low, high, c.low, c.high)
+			}
+			if longest := slices.Max(load); longest > searchSeconds {
+				t.Errorf("%.0f s of load, want at most %d", longest, searchSeconds)
+			}
+		})
 	}
 }
 
@@ -132,27 +144,28 @@ func inTime(t testing.TB, capacity, tolerance float64) float64 {
 	return r.LoadSeconds
 }
 
-// BenchmarkAccuracy prints the accuracy table and the search times. Run it with
+// BenchmarkAccuracy prints the accuracy table and the search times, to standard
+// output: a benchmark's log is cut after ten lines. Run it with
 // go test -bench Accuracy -benchtime 1x -run '^$' ./loadtest/analysis.
 func BenchmarkAccuracy(b *testing.B) {
 	for b.Loop() {
-		b.Log("error, 5th .. 95th percentile:")
+		fmt.Println("\nerror, 5th .. 95th percentile:")
 		for _, c := range accuracyCases {
-			one, load := c.measure(1, 100)
+			one, load := c.measure(1, 200)
 			var ofFive []float64
-			for i := 0; i+5 <= len(one); i++ {
+			for i := 0; i+5 <= len(one); i += 5 {
 				ofFive = append(ofFive, median(one[i:i+5]))
 			}
 			three, loadOfThree := c.measure(3, 40)
 			low, high := ends(one)
 			low3, high3 := ends(three)
 			low5, high5 := ends(ofFive)
-			b.Logf("| %-20s | one run %+5.1f .. %+5.1f %% | three runs %+5.1f .. %+5.1f %% (%d of 40 gave a number) | median of five %+5.1f .. %+5.1f %% | load %3.0f s, three runs %4.0f s |",
-				c.name, low, high, low3, high3, len(three), low5, high5, median(load), median(loadOfThree))
+			fmt.Printf("| %-20s | one run %+5.1f .. %+5.1f %% | three runs %+5.1f .. %+5.1f %% (%d of 40 gave a number) | median of five %+5.1f .. %+5.1f %% | load %3.0f s (at most %3.0f s), three runs %4.0f s |\n",
+				c.name, low, high, low3, high3, len(three), low5, high5, median(load), slices.Max(load), median(loadOfThree))
 		}
-		for _, capacity := range []float64{20, 100, 260, 1400, 5000, 50_000} {
+		for _, capacity := range []float64{20, 50, 100, 260, 1400, 5000, 20_000, 50_000} {
 			found := inTime(b, capacity, 0.06)
-			b.Logf("| %6g/s | search %3.0f s | fixed ramp from 10, +10/s each minute: %6.0f s |", capacity, found, FixedRampSeconds(10, capacity))
+			fmt.Printf("| %6g/s | search %3.0f s | fixed ramp from 10, +10/s each minute: %6.0f s |\n", capacity, found, FixedRampSeconds(10, capacity))
 		}
 	}
 }

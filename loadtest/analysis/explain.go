@@ -59,7 +59,7 @@ func Explain(r Result) Explanation {
 			x.LeftOut, x.Sustained, x.Reason = LeftOutCounted, false, LeftOutCounted
 		}
 		if runs[run].status == StatusFound && x.LeftOut == "" {
-			x.OnPlateau = onPlateau(s, fits[run]) // as ceiling does
+			x.OnPlateau = onPlateau(s, fits[run]) // as plateau does
 		}
 		for _, near := range runs[run].around {
 			x.NearCeiling = x.NearCeiling || x.LeftOut == "" && near.OfferedRPS == s.OfferedRPS && near.Completed == s.Completed && near.Phase == s.Phase

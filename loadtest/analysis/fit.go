@@ -12,21 +12,23 @@ const plateauBand = 0.05 // around the fit, or 1.5 tolerances: overloaded steps 
 // rate of all overloaded steps that lie on it is their mean, which counts every
 // completion and so is steadier than the fit's median.
 func ceiling(history []Step) float64 {
-	c := hockeyStick(evidence(history))
 	completed, seconds := 0.0, 0.0
-	for _, s := range plateau(history, c) {
+	for _, s := range plateau(history) {
 		completed += float64(s.Completed)
 		seconds += s.Seconds
 	}
 	if seconds == 0 {
-		return c
+		return hockeyStick(evidence(history))
 	}
 	return completed / seconds
 }
 
-// plateau are the overloaded steps that completed about the rate c.
-func plateau(history []Step, c float64) []Step {
-	return slices.DeleteFunc(evidence(history), func(s Step) bool { return !onPlateau(s, c) })
+// plateau are the overloaded steps that lie around the fit: those whose mean is the
+// ceiling, whose blocks give its interval, and that explain marks.
+func plateau(history []Step) []Step {
+	steps := evidence(history)
+	c := hockeyStick(steps)
+	return slices.DeleteFunc(steps, func(s Step) bool { return !onPlateau(s, c) })
 }
 
 func onPlateau(s Step, c float64) bool {

@@ -45,7 +45,7 @@ func (r reading) draw(random *rand.Rand) func() float64 {
 		}
 		return func() float64 { return low + random.Float64()*(high-low) }
 	}
-	over := plateau(r.history, r.ceilingRPS)
+	over := plateau(r.history)
 	blocks := blockRates(over)
 	if len(blocks) < minBlocks {
 		n := 0.0
