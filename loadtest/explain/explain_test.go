@@ -31,18 +31,6 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The picture of docs/measurement.md is this run's.
-func TestSVG(t *testing.T) {
-	svg, err := SVG(load(t), "A database connection per request")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "../../docs/curve.svg", svg)
-	if _, err := SVG(analysis.Result{RunID: "empty"}, "x"); err == nil {
-		t.Error("a run without a step was drawn")
-	}
-}
-
 func TestTextOfRunsWithoutANumber(t *testing.T) {
 	r := load(t)
 	for _, row := range []struct {
