@@ -123,15 +123,17 @@ func writeSVG(cmd *cobra.Command, path string, all []results.Named) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
+// explained is what --json prints of a result.
+type explained struct {
+	Name  string `json:"name"`
+	RunID string `json:"runId"`
+	analysis.Explanation
+}
+
 func printExplanations(cmd *cobra.Command, all []results.Named) error {
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	for _, named := range all {
-		err := encoder.Encode(struct {
-			Name  string `json:"name"`
-			RunID string `json:"runId"`
-			analysis.Explanation
-		}{named.Name, named.Result.RunID, analysis.Explain(named.Result)})
-		if err != nil {
+		if err := encoder.Encode(explained{named.Name, named.Result.RunID, analysis.Explain(named.Result)}); err != nil {
 			return err
 		}
 	}
