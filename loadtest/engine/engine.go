@@ -155,11 +155,11 @@ func (e *Engine) Close() {
 	}
 }
 
-// pace starts every arrival at its intended time, and the late ones at once. The
-// thread is locked and sleeps in the kernel: the runtime's timers are too coarse.
+// pace starts every arrival at its intended time, and the late ones at once. It
+// sleeps in the kernel: the runtime's timers are too coarse. It is not bound to a
+// thread, and steps aside after each arrival: what became runnable meanwhile runs on
+// its thread at once. Bound to one, another thread was woken to find it.
 func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *sync.WaitGroup) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	n := int(math.Ceil(p.OfferedRPS*p.Seconds - 1e-9))
 	turns := newTurns(e.share.Weights)
 	for i := range n {
@@ -181,6 +181,7 @@ func (e *Engine) pace(ctx context.Context, p analysis.Probe, m *meter, pending *
 		}
 		pending.Add(1)
 		w.give(job{chosen, intended, now, m, pending})
+		runtime.Gosched()
 	}
 }
 
