@@ -32,8 +32,8 @@ Steps of samples are told by the tag rate of their requests, or by --scenario.
 has every key of --json.
 
 Exit status: 0 when every verdict was printed, whatever they are; 1 when a file,
-or the raw result of a ledger's row, can't be read or compared (the rows that can
-be are printed all the same, and the others named on standard error); 2 when it
+or the raw result of a ledger's row, can't be read or compared (the rows that
+can be are printed all the same, the others named on standard error); 2 when it
 was called wrongly. --compare ends in 0 also where it can't tell a difference:
 read "different" and "unknown" of its --json.`,
 		Example: `  lab analyze results/local.jsonl
@@ -69,9 +69,9 @@ read "different" and "unknown" of its --json.`,
 	flags := command.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print everything as JSON, one object a result and line")
 	flags.StringVar(&svg, "svg", "", "draw the one result into this file instead")
-	flags.BoolVar(&compare, "compare", false, "print how each ceiling stands to the first one's instead")
+	flags.BoolVar(&compare, "compare", false, "print how each ceiling stands to the first one")
 	flags.BoolVar(&across, "across", false, "compare results of different scenarios too")
-	flags.StringVar(&scenario, "scenario", "", "schedule of k6's samples: YAML with the keys of loadtest.scenario")
+	flags.StringVar(&scenario, "scenario", "", "`file` with the schedule of k6's samples, YAML")
 	command.MarkFlagsMutuallyExclusive("svg", "json")
 	command.MarkFlagsMutuallyExclusive("svg", "compare")
 	return command

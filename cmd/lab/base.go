@@ -18,7 +18,7 @@ func newBaseCommand() *cobra.Command {
 	base := &cobra.Command{Use: "base", Short: "The tree that local machines start from"}
 	base.AddCommand(&cobra.Command{
 		Use:   "build",
-		Short: "Build the base tree from this machine's apt sources, unless it is there",
+		Short: "Build the base tree from this machine's apt sources, once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := stateDir()

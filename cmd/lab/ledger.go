@@ -14,7 +14,7 @@ func newLedgerCommand() *cobra.Command {
 	command := &cobra.Command{Use: "ledger", Short: "The rows measured so far"}
 	command.AddCommand(&cobra.Command{
 		Use:   "append FILE",
-		Short: "Add the row on standard input and keep its raw result, unless its run is there; print the table",
+		Short: "Add the row on standard input, once a run; print the table",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m ledger.Measured

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // recordedRun is a real run of the local stack.
@@ -70,4 +72,29 @@ func TestVersion(t *testing.T) {
 			t.Errorf("built from %q, %v: %s, want %s", row.builtFrom, row.info, got, row.want)
 		}
 	}
+}
+
+// What --help prints fits a terminal, and says what a status means.
+func TestHelp(t *testing.T) {
+	root := newRoot()
+	var all func(c *cobra.Command)
+	all = func(c *cobra.Command) {
+		var out strings.Builder
+		c.SetOut(&out)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if len(strings.TrimRight(line, "\n")) > 80 && c.Name() != "completion" && c.Parent() != nil && c.Parent().Name() != "completion" {
+				t.Errorf("%s --help: %s", c.CommandPath(), line)
+			}
+		}
+		if (c == root || c.Name() == "analyze") && !strings.Contains(out.String(), "Exit status") {
+			t.Errorf("%s --help has no exit status", c.CommandPath())
+		}
+		for _, below := range c.Commands() {
+			all(below)
+		}
+	}
+	all(root)
 }
