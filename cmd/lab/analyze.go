@@ -83,7 +83,7 @@ func without(cmd *cobra.Command, missing []string) error {
 		cmd.PrintErrln("lab:", row)
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%d rows have no raw result to read again; what they said is in lab table", len(missing))
+		return fmt.Errorf("rows without a raw result to read again: %d; what they said is in lab table", len(missing))
 	}
 	return nil
 }

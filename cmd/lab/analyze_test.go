@@ -67,7 +67,7 @@ func TestRowsWithoutARawResultAreNamed(t *testing.T) {
 	}
 	for _, flag := range []string{"--json", "--across"} {
 		out, errs, err := run(t, "", "analyze", flag, path)
-		if err == nil || exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "1 rows have no raw result") {
+		if err == nil || exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "without a raw result to read again: 1") {
 			t.Errorf("%s: %v, want a failure", flag, err)
 		}
 		if !strings.Contains(errs, "row 1 (step a, run a)") || !strings.Contains(out, "step b") || strings.Contains(out, "step a") {

@@ -101,6 +101,13 @@ func steps(e analysis.Explanation, o Options) string {
 	return b.String() + notes.String()
 }
 
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 func judged(s analysis.StepExplanation) string {
 	words := "yes"
 	switch {
@@ -134,7 +141,7 @@ func reasons(r analysis.Result, e analysis.Explanation, o Options) string {
 	}
 	switch v.Status {
 	case analysis.StatusFound:
-		say("completed = min(λ, C) fits the steps best at the ceiling C: the mean of the %d overloaded steps on the plateau.", on)
+		say("completed = min(λ, C) fits the steps best at the ceiling C: the mean of the %s on the plateau.", counted(on, "overloaded step"))
 	case analysis.StatusRetrograde:
 		say("past its peak the system completes less (%.4g req/s): the ceiling is the last rate that it sustained.", v.CollapsedRPS)
 	case analysis.StatusCapReached:
@@ -152,7 +159,7 @@ func reasons(r analysis.Result, e analysis.Explanation, o Options) string {
 		say("%s needs %.3g ms of CPU a request at the ceiling.", host, 1000*v.CPUSecondsPerRequest[host])
 	}
 	if len(e.Watched) > 0 {
-		say("the wall was looked for in %d steps near the ceiling; at or above its threshold is marked *:", near)
+		say("the wall was looked for in %s near the ceiling; at or above its threshold is marked *:", counted(near, "step"))
 	}
 	for _, w := range e.Watched {
 		mark := " "
