@@ -51,7 +51,7 @@ func (l wallsLab) config(name string, repeat int) string {
     runId: %q
     scenario:
       {floorRps: %d, capRps: %d, maxInFlight: %d, repeats: 1, warmupSeconds: 0, settleSeconds: 0,
-       probeSeconds: 5, probeDiscard: 2, stepSeconds: 8, stepDiscard: 3, stepArrivals: 200,
+       probeSeconds: 4, probeDiscard: 1, stepSeconds: 6, stepDiscard: 2, stepArrivals: 120,
        endpoints: [{name: one, path: %q, weight: 1}]}
 `, network, l.app, l.database, l.cache, l.edge, l.edgeLinkMbps, l.loadgen, l.maxConnections, l.workload,
 		name, fmt.Sprintf("%s %d", name, repeat), l.floorRPS, l.capRPS, l.maxInFlight, l.path)
@@ -73,7 +73,7 @@ var numbered = []analysis.Status{analysis.StatusFound, analysis.StatusRetrograde
 var wallCases = []wallCase{
 	{
 		name:   "app CPU",
-		lab:    wallsLab{app: 0.3, database: 0.3, cache: 0.2, edge: 0.3, loadgen: 0.5, maxConnections: 40, workload: "{}", floorRPS: 8, capRPS: 300, maxInFlight: 100, path: "/work?ms=10"},
+		lab:    wallsLab{app: 0.3, database: 0.3, cache: 0.2, edge: 0.3, loadgen: 0.5, maxConnections: 40, workload: "{}", floorRPS: 16, capRPS: 300, maxInFlight: 100, path: "/work?ms=10"},
 		status: numbered, wall: regexp.MustCompile(`^app CPU at \d+%$`),
 	},
 	{
@@ -98,12 +98,12 @@ var wallCases = []wallCase{
 	},
 	{
 		name:   "pool in the app",
-		lab:    wallsLab{app: 0.4, database: 0.4, cache: 0.2, edge: 0.3, loadgen: 0.4, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, poolSize: 5}", floorRPS: 10, capRPS: 300, maxInFlight: 100, path: "/api/item"},
+		lab:    wallsLab{app: 0.4, database: 0.4, cache: 0.2, edge: 0.3, loadgen: 0.4, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, poolSize: 5}", floorRPS: 25, capRPS: 300, maxInFlight: 100, path: "/api/item"},
 		inject: slowStatements, status: numbered, wall: regexp.MustCompile(`^app database pool full \(5 of 5 in use, \d+ waiting\)$`),
 	},
 	{
 		name: "database connections",
-		lab:  wallsLab{app: 0.4, database: 0.4, cache: 0.2, edge: 0.3, loadgen: 0.4, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, poolSize: 30}", floorRPS: 20, capRPS: 1000, maxInFlight: 100, path: "/api/item"},
+		lab:  wallsLab{app: 0.4, database: 0.4, cache: 0.2, edge: 0.3, loadgen: 0.4, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, poolSize: 30}", floorRPS: 60, capRPS: 1000, maxInFlight: 100, path: "/api/item"},
 		inject: func(t *testing.T) func() {
 			freed, quick := holdSessions(t, 16), slowStatements(t)
 			return func() { quick(); freed() }
