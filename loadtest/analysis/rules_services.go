@@ -22,6 +22,10 @@ func limits(near []Step) []candidate {
 	}
 	all := services(near)
 	hotDatabase := slices.ContainsFunc(all, func(u ServiceUse) bool { return u.Service == ServicePostgres && hot[u.Host] })
+	completed := 0.0
+	for _, s := range near {
+		completed += s.CompletedRPS() / float64(len(near))
+	}
 	var found []candidate
 	for _, u := range all {
 		if u.Samples == 0 {
@@ -37,7 +41,7 @@ func limits(near []Step) []candidate {
 			found = append(found, candidate{severityBusy, u.ThreadRatio, Finding{"thread",
 				fmt.Sprintf("%s %s at %d%% of %s", serviceNames[u.Service], threadNames[u.Service], percent(u.ThreadRatio), oneThread(near, u.Host)), map[string]float64{"threadRatio": u.ThreadRatio}}})
 		}
-		found = append(found, noted(u)...)
+		found = append(found, noted(u, completed)...)
 	}
 	return found
 }
@@ -103,8 +107,9 @@ func fullPool(u ServiceUse, hot bool) []candidate {
 		map[string]float64{"connections": u.Connections, "connectionLimit": u.ConnectionLimit, "waiting": u.Waiting}}}}
 }
 
-// noted is what a service says that helps to find the reason, and is no wall.
-func noted(u ServiceUse) []candidate {
+// noted is what a service says that helps to find the reason, and is no wall, where
+// so many requests a second were completed.
+func noted(u ServiceUse, completedRPS float64) []candidate {
 	var found []candidate
 	if len(u.Statements) > 0 && u.Statements[0].ShareRatio >= topStatement {
 		top := u.Statements[0]
@@ -118,7 +123,7 @@ func noted(u ServiceUse) []candidate {
 				fmt.Sprintf("%.3g database sessions wait for %s", n, kind), map[string]float64{"sessions": n}}})
 		}
 	}
-	if u.HitRatio >= 0 && u.HitRatio < lowHitRatio && u.Service == ServiceRedis {
+	if u.HitRatio >= 0 && u.HitRatio < lowHitRatio && u.LookupsRPS >= manyLookups*completedRPS && u.Service == ServiceRedis {
 		found = append(found, candidate{severityNote, 1 - u.HitRatio, Finding{"hit-ratio",
 			fmt.Sprintf("%s answers %d%% of its lookups", serviceNames[u.Service], percent(u.HitRatio)), map[string]float64{"hitRatio": u.HitRatio}}})
 	}

@@ -165,6 +165,7 @@ type ServiceUse struct {
 	Waiting         float64            `json:"waiting,omitempty"`         // mean number that wait: sessions for a lock, requests for a connection
 	ThreadRatio     float64            `json:"threadRatio"`               // the busiest single thread or worker, of a core or of its host's CPUs where those are less; −1 when unknown
 	HitRatio        float64            `json:"hitRatio"`                  // of a cache; −1 when unknown
+	LookupsRPS      float64            `json:"lookupsRps,omitempty"`      // that the hit ratio is of
 	Waits           map[string]float64 `json:"waits,omitempty"`           // mean number of sessions by what they wait for: "Lock", "IO", …
 	Statements      []Statement        `json:"statements,omitempty"`      // top of pg_stat_statements, by time
 }

@@ -133,6 +133,7 @@ func medianService(uses []ServiceUse) ServiceUse {
 		Waiting:         of(func(u ServiceUse) float64 { return u.Waiting }),
 		ThreadRatio:     of(func(u ServiceUse) float64 { return u.ThreadRatio }),
 		HitRatio:        of(func(u ServiceUse) float64 { return u.HitRatio }),
+		LookupsRPS:      of(func(u ServiceUse) float64 { return u.LookupsRPS }),
 		Waits:           map[string]float64{},
 	}
 	for _, u := range uses {

@@ -25,6 +25,7 @@ const (
 	hotThread     = 0.95 // of a core
 	topStatement  = 0.50 // of all statements' time: worth a note
 	lowHitRatio   = 0.80 // of a cache: worth a note
+	manyLookups   = 0.10 // a request: fewer are not the requests' own, but a queue's that is looked into
 	severityEvent = 1    // hard events: the wall whatever the utilisation
 	severityBusy  = 3    // a resource at its limit: the wall of a ceiling
 	severityLimit = 4    // a limit that was set, where no resource is at its own

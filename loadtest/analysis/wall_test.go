@@ -97,7 +97,8 @@ func TestWallsOfServices(t *testing.T) {
 		{"a full pool that nobody waits for", service("app", func(u *ServiceUse) { u.Connections, u.ConnectionLimit = 20, 20 }), nil, "unattributed: no watched resource at its limit", ""},
 		{"one heavy statement is noted", service("postgres", func(u *ServiceUse) { u.Statements = []Statement{{"42", 900, 4.25, 0.78}} }), nil, "unattributed: no watched resource at its limit", "one statement takes 78% of the database's time (queryid 42, 4.25 ms a call)"},
 		{"sessions that wait for a lock are noted", service("postgres", func(u *ServiceUse) { u.Waits = map[string]float64{"Lock": 4.2, "Client": 30} }), nil, "unattributed: no watched resource at its limit", "4.2 database sessions wait for Lock"},
-		{"a cold cache is noted", service("redis", func(u *ServiceUse) { u.HitRatio = 0.12 }), nil, "unattributed: no watched resource at its limit", "Redis answers 12% of its lookups"},
+		{"a cold cache is noted", service("redis", func(u *ServiceUse) { u.HitRatio, u.LookupsRPS = 0.12, 80 }), nil, "unattributed: no watched resource at its limit", "Redis answers 12% of its lookups"},
+		{"a queue that is looked into is no cold cache", service("redis", func(u *ServiceUse) { u.HitRatio, u.LookupsRPS = 0, 2 }), nil, "unattributed: no watched resource at its limit", ""},
 		{"names that are not found", service("app", func(*ServiceUse) {}), func(s *Step) { s.Errors = map[string]int64{"dns": s.Arrivals / 20} }, "DNS: 5% of the lookups of the target's name failed", ""},
 		{"a full conntrack table", service("app", func(*ServiceUse) {}), func(s *Step) { s.Hosts[3].ConntrackRatio = 0.93 }, "edge connection tracking table at 93%", ""},
 	} {

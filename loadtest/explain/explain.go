@@ -32,9 +32,9 @@ func header(r analysis.Result, v analysis.Verdict, o Options) string {
 	}
 	line("run", "%s", strings.Join(slices.DeleteFunc(run, func(s string) bool { return s == "" }), ", "))
 	line("scenario", "%s, %g to %g req/s, digest %s", r.Scenario.Kind, lowest(r.Scenario), analysis.TopRPS(r.Scenario), v.ScenarioDigest)
-	line("ceiling", "%s req/s (%s)", row.Ceiling, v.Status)
+	line("ceiling", "%s (%s)", withUnit(row.Ceiling), v.Status)
 	line("what saturated", "%s", v.Wall)
-	line("SLO capacity", "%s req/s (p95 within %g ms, errors and drops within %g %%)", v.SLOCapacity, r.Scenario.SLOP95Ms, 100*r.Scenario.SLOErrorRatio)
+	line("SLO capacity", "%s (p95 within %g ms, errors and drops within %g %%)", withUnit(v.SLOCapacity), r.Scenario.SLOP95Ms, 100*r.Scenario.SLOErrorRatio)
 	line("at the knee", "%s", knee(v))
 	if len(v.Runs) > 1 {
 		var all []string
@@ -64,6 +64,14 @@ func lowest(sc analysis.Scenario) float64 {
 		least = min(least, stage.RPS)
 	}
 	return least
+}
+
+// withUnit is a printed rate with its unit; that there is none has no unit.
+func withUnit(rate string) string {
+	if rate == "none" {
+		return rate
+	}
+	return rate + " req/s"
 }
 
 func knee(v analysis.Verdict) string {

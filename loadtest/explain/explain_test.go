@@ -38,7 +38,7 @@ func TestTextOfRunsWithoutANumber(t *testing.T) {
 		change func(*analysis.Result)
 		want   []string
 	}{
-		{"aborted", func(r *analysis.Result) { r.Aborted = "the runner was told to stop" }, []string{"none req/s (aborted)", "no number: the run was cut: the runner was told to stop"}},
+		{"aborted", func(r *analysis.Result) { r.Aborted = "the runner was told to stop" }, []string{"ceiling        none (aborted)", "no number: the run was cut: the runner was told to stop"}},
 		{"nothing measured", func(r *analysis.Result) { r.Steps, r.Aborted = nil, "no sampler" }, []string{"no step was measured", "no sampler"}},
 		{"a weak generator", func(r *analysis.Result) {
 			for i := range r.Steps {

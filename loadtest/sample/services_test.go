@@ -343,7 +343,7 @@ func TestTotalsThatFellCountAnew(t *testing.T) {
 		at(0, ServiceCounters{Refused: 100, Hits: 1000, Misses: 10, StatementsMs: 9000, Statements: []StatementCounter{{"a", 500, 8000}}}),
 		at(10, ServiceCounters{Refused: 3, Hits: 90, Misses: 10, StatementsMs: 400, Statements: []StatementCounter{{"b", 50, 300}, {"a", 10, 100}}}),
 	})[0]
-	if u.Refused != 3 || u.HitRatio < 0.89 || u.HitRatio > 1 || len(u.Statements) != 2 || u.Statements[0] != (analysis.Statement{ID: "b", Calls: 50, MeanMs: 6, ShareRatio: 0.75}) {
+	if u.Refused != 3 || u.HitRatio < 0.89 || u.HitRatio > 1 || u.LookupsRPS != 9 || len(u.Statements) != 2 || u.Statements[0] != (analysis.Statement{ID: "b", Calls: 50, MeanMs: 6, ShareRatio: 0.75}) {
 		t.Errorf("%+v", u)
 	}
 }

@@ -25,7 +25,7 @@ func UseServices(h plan.Host, readings []Counters) []analysis.ServiceUse {
 		}
 		u := analysis.ServiceUse{Host: h.Name, Service: kind, ThreadRatio: -1, HitRatio: -1}
 		if len(answers) > 1 {
-			fill(&u, answers, Elapsed(at[0], at[len(at)-1])*oneThread(h))
+			fill(&u, answers, Elapsed(at[0], at[len(at)-1]), oneThread(h))
 		}
 		all = append(all, u)
 	}
@@ -43,8 +43,8 @@ func oneThread(h plan.Host) float64 {
 
 // fill means what a service has now, and takes what it counts from the first to
 // the last answer. A total that fell began anew in between: it counts from 0.
-// threadSeconds is the CPU time that one thread may have had.
-func fill(u *analysis.ServiceUse, answers []ServiceCounters, threadSeconds float64) {
+// They are so many seconds apart, and one thread may use so many CPUs.
+func fill(u *analysis.ServiceUse, answers []ServiceCounters, seconds, threadCPUs float64) {
 	first, last := answers[0], answers[len(answers)-1]
 	u.Samples, u.ConnectionLimit, u.Waits = len(answers), last.Limit, map[string]float64{}
 	for _, c := range answers {
@@ -64,12 +64,15 @@ func fill(u *analysis.ServiceUse, answers []ServiceCounters, threadSeconds float
 	}
 	first, last = told[0], told[len(told)-1]
 	for name, now := range last.Threads {
-		if threadSeconds > 0 {
-			u.ThreadRatio = max(u.ThreadRatio, grown(first.Threads[name], now)/threadSeconds)
+		if seconds > 0 {
+			u.ThreadRatio = max(u.ThreadRatio, grown(first.Threads[name], now)/(seconds*threadCPUs))
 		}
 	}
 	if hits, misses := grown(first.Hits, last.Hits), grown(first.Misses, last.Misses); hits+misses > 0 {
 		u.HitRatio = hits / (hits + misses)
+		if seconds > 0 {
+			u.LookupsRPS = (hits + misses) / seconds
+		}
 	}
 	u.Statements = statementsBetween(first, last)
 }

@@ -102,7 +102,7 @@ func rounded(s analysis.Step) analysis.Step {
 }
 
 func roundedService(u analysis.ServiceUse) analysis.ServiceUse {
-	for _, v := range []*float64{&u.Connections, &u.Waiting, &u.ThreadRatio, &u.HitRatio} {
+	for _, v := range []*float64{&u.Connections, &u.Waiting, &u.ThreadRatio, &u.HitRatio, &u.LookupsRPS} {
 		*v = round(*v)
 	}
 	waits := map[string]float64{}
