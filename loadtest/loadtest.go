@@ -47,17 +47,11 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, w *workloads.Workloads,
 	generators := in.ByRole(infra.RoleLoadgen)
 	generator := generators[0]
 	p := plan.Plan{Target: w.LabURL, Scenario: c.Scenario, Generator: generator.Name}
-	secret := pulumi.String("").ToStringOutput()
-	if further := generators[1:]; len(further) > 0 {
-		var ready []pulumi.Resource
-		if secret, ready, err = newGenerators(ctx, further, p.Target, runner.SHA256, samplers, t); err != nil {
-			return nil, err
-		}
-		samplers = append(samplers, ready...)
-		for _, h := range further {
-			p.Further = append(p.Further, plan.Further{Host: h.Name, Orders: ordersAddress(h.Address)})
-		}
+	secret, ready, err := newFurther(ctx, generators[1:], &p, runner.SHA256, samplers, t)
+	if err != nil {
+		return nil, err
 	}
+	samplers = append(samplers, ready...)
 	if c.Scenario.Engine == analysis.EngineK6 {
 		p.K6 = &plan.K6{Binary: k6Binary, Version: c.K6.Version, Script: c.k6Script}
 		installed, err := newK6(ctx, c.K6, generator, t)

@@ -50,8 +50,20 @@ func header(r analysis.Result, v analysis.Verdict, o Options) string {
 		}
 		line("interval", "%.4g to %.4g req/s (90 %%)%s", v.LowRPS, v.HighRPS, of)
 	}
-	line("load", "%.0f s in %d steps", r.LoadSeconds, len(r.Steps))
+	line("load", "%.0f s in %d steps%s", r.LoadSeconds, len(r.Steps), from(r))
 	return b.String()
+}
+
+// from names the load generators, when there were several.
+func from(r analysis.Result) string {
+	var all []string
+	for _, g := range r.Generators {
+		all = append(all, fmt.Sprintf("%s (%.0f %%)", g.Host, 100*g.Ratio))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", shared by " + strings.Join(all, ", ")
 }
 
 // lowest is the lowest rate that a scenario offers.

@@ -31,6 +31,14 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestTextNamesSeveralGenerators(t *testing.T) {
+	r := load(t)
+	r.Generators = []analysis.Share{{Host: "loadgen", Ratio: 0.667}, {Host: "loadgen2", Ratio: 0.333}}
+	if text := Text("local", r, Options{}); !strings.Contains(text, " steps, shared by loadgen (67 %), loadgen2 (33 %)\n") {
+		t.Errorf("the load is not said to be shared: %s", text)
+	}
+}
+
 func TestTextOfRunsWithoutANumber(t *testing.T) {
 	r := load(t)
 	for _, row := range []struct {
