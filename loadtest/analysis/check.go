@@ -81,7 +81,11 @@ func weakGenerator(sc Scenario, steps, near []Step) []string {
 		lags = append(lags, s.SchedLagP50Ms)
 	}
 	if lag := median(lags); lag >= generatorLagMs {
-		why = append(why, fmt.Sprintf("load generator sent %.0f ms late in the median", lag))
+		late := "load generator"
+		if len(all) > 1 {
+			late = "the latest load generator"
+		}
+		why = append(why, fmt.Sprintf("%s sent %.0f ms late in the median", late, lag))
 	}
 	if anyHot(near) {
 		return why

@@ -41,6 +41,15 @@ func TestSeveralGenerators(t *testing.T) {
 	}
 }
 
+func TestTheLatestOfSeveralGeneratorsIsNotTakenForAll(t *testing.T) {
+	v := Analyze(ramp(100, func(s *Step) {
+		s.Generators, s.SchedLagP50Ms = []HostUse{s.Generator, {Host: "loadgen2", Samples: 16, CPURatio: 0.3}}, 30
+	}))
+	if want := "none: the latest load generator sent 30 ms late in the median"; v.Status != StatusGeneratorLimited || v.Wall != want {
+		t.Errorf("%s, %q; want %q", v.Status, v.Wall, want)
+	}
+}
+
 // How many generators a rate came from does not change what was offered: the rows
 // compare.
 func TestTheScenarioDigestKnowsNoGenerators(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -213,6 +214,10 @@ func (c *Crew) call(ctx context.Context, m Member, path string, order, answer an
 
 // lost says of a member that could not be reached, or that is gone, what to look at.
 func (c *Crew) lost(ctx context.Context, m Member, answer any, err error) error {
+	var within *url.Error
+	if errors.As(err, &within) {
+		err = within.Err // the member is named already, and a quoted address ends what load.sh shows
+	}
 	if errors.Is(context.Cause(ctx), errSilent) {
 		err = errSilent
 	}

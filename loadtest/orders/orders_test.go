@@ -166,6 +166,7 @@ func TestAGeneratorThatIsLostWithinAStep(t *testing.T) {
 		step http.HandlerFunc
 		want []string
 	}{
+		{"its process is killed before it answers", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, []string{"ended within a step"}},
 		{"its connection is cut", func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
@@ -192,6 +193,9 @@ func TestAGeneratorThatIsLostWithinAStep(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: there is a tally", row.name)
 			continue
+		}
+		if strings.Contains(err.Error(), `"`) { // once load.sh cut the reason there
+			t.Errorf("%s: %q has a quotation mark", row.name, err)
 		}
 		for _, want := range append(row.want, "load generator loadgen2 at 127.0.0.1:") {
 			if !strings.Contains(err.Error(), want) {
