@@ -22,10 +22,6 @@ func limits(near []Step) []candidate {
 	}
 	all := services(near)
 	hotDatabase := slices.ContainsFunc(all, func(u ServiceUse) bool { return u.Service == ServicePostgres && hot[u.Host] })
-	completed := 0.0
-	for _, s := range near {
-		completed += s.CompletedRPS() / float64(len(near))
-	}
 	var found []candidate
 	for _, u := range all {
 		if u.Samples == 0 {
@@ -41,7 +37,7 @@ func limits(near []Step) []candidate {
 			found = append(found, candidate{severityBusy, u.ThreadRatio, Finding{"thread",
 				fmt.Sprintf("%s %s at %d%% of %s", serviceNames[u.Service], threadNames[u.Service], percent(u.ThreadRatio), oneThread(near, u.Host)), map[string]float64{"threadRatio": u.ThreadRatio}}})
 		}
-		found = append(found, noted(u, completed)...)
+		found = append(found, noted(u, near)...)
 	}
 	return found
 }
@@ -107,11 +103,14 @@ func fullPool(u ServiceUse, hot bool) []candidate {
 		map[string]float64{"connections": u.Connections, "connectionLimit": u.ConnectionLimit, "waiting": u.Waiting}}}}
 }
 
-// noted is what a service says that helps to find the reason, and is no wall, where
-// so many requests a second were completed.
-func noted(u ServiceUse, completedRPS float64) []candidate {
+// noted is what a service says that helps to find the reason, and is no wall.
+func noted(u ServiceUse, near []Step) []candidate {
 	var found []candidate
-	if len(u.Statements) > 0 && u.Statements[0].ShareRatio >= topStatement {
+	completedRPS := 0.0
+	for _, s := range near {
+		completedRPS += s.CompletedRPS() / float64(len(near))
+	}
+	if len(u.Statements) > 0 && u.Statements[0].ShareRatio >= topStatement && u.Statements[0].sessions(near[len(near)-1]) >= busySessions {
 		top := u.Statements[0]
 		found = append(found, candidate{severityNote, top.ShareRatio, Finding{"statement",
 			fmt.Sprintf("one statement takes %d%% of the database's time (queryid %s, %.3g ms a call)", percent(top.ShareRatio), top.ID, top.MeanMs),
@@ -128,6 +127,11 @@ func noted(u ServiceUse, completedRPS float64) []candidate {
 			fmt.Sprintf("%s answers %d%% of its lookups", serviceNames[u.Service], percent(u.HitRatio)), map[string]float64{"hitRatio": u.HitRatio}}})
 	}
 	return found
+}
+
+// sessions is the mean number of sessions that executed the statement in a step.
+func (s Statement) sessions(in Step) float64 {
+	return float64(s.Calls) * s.MeanMs / 1000 / in.Seconds
 }
 
 // idleWaits are what a session waits for that has nothing to do.

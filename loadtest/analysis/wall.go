@@ -24,6 +24,7 @@ const (
 	fullRatio     = 0.95 // of a limit of connections
 	hotThread     = 0.95 // of a core
 	topStatement  = 0.50 // of all statements' time: worth a note
+	busySessions  = 0.05 // that execute a statement: of fewer its share says nothing
 	lowHitRatio   = 0.80 // of a cache: worth a note
 	manyLookups   = 0.10 // a request: fewer are not the requests' own, but a queue's that is looked into
 	severityEvent = 1    // hard events: the wall whatever the utilisation

@@ -96,6 +96,7 @@ func TestWallsOfServices(t *testing.T) {
 		{"the app's pool beside a hot database", service("app", pool), func(s *Step) { s.Hosts[2].CPURatio = 0.97 }, "database CPU at 97%", "app database pool full (20 of 20 in use, 35 waiting)"},
 		{"a full pool that nobody waits for", service("app", func(u *ServiceUse) { u.Connections, u.ConnectionLimit = 20, 20 }), nil, "unattributed: no watched resource at its limit", ""},
 		{"one heavy statement is noted", service("postgres", func(u *ServiceUse) { u.Statements = []Statement{{"42", 900, 4.25, 0.78}} }), nil, "unattributed: no watched resource at its limit", "one statement takes 78% of the database's time (queryid 42, 4.25 ms a call)"},
+		{"the heaviest statement of an idle database is not", service("postgres", func(u *ServiceUse) { u.Statements = []Statement{{"42", 9, 0.25, 0.78}} }), nil, "unattributed: no watched resource at its limit", ""},
 		{"sessions that wait for a lock are noted", service("postgres", func(u *ServiceUse) { u.Waits = map[string]float64{"Lock": 4.2, "Client": 30} }), nil, "unattributed: no watched resource at its limit", "4.2 database sessions wait for Lock"},
 		{"a cold cache is noted", service("redis", func(u *ServiceUse) { u.HitRatio, u.LookupsRPS = 0.12, 80 }), nil, "unattributed: no watched resource at its limit", "Redis answers 12% of its lookups"},
 		{"a queue that is looked into is no cold cache", service("redis", func(u *ServiceUse) { u.HitRatio, u.LookupsRPS = 0, 2 }), nil, "unattributed: no watched resource at its limit", ""},
