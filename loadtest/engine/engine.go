@@ -30,6 +30,7 @@ type Engine struct {
 	address   string // host:port dialled
 	endpoints []request
 	timeout   time.Duration
+	began     time.Time
 	cap       int
 	keepAlive bool
 	posting   bool        // see posts
@@ -69,8 +70,8 @@ func NewShare(target string, sc analysis.Scenario, share Share) (*Engine, error)
 	}
 	e := &Engine{
 		address: net.JoinHostPort(u.Hostname(), port), cap: share.Of(sc.MaxInFlight), share: share, keepAlive: sc.KeepAlive,
-		timeout: time.Duration(sc.TimeoutMs * float64(time.Millisecond)),
-		random:  rand.New(rand.NewPCG(uint64(sc.Seed), 0x6c6162)),
+		timeout: time.Duration(sc.TimeoutMs * float64(time.Millisecond)), began: time.Now(),
+		random: rand.New(rand.NewPCG(uint64(sc.Seed), 0x6c6162)),
 	}
 	if u.Scheme == "https" {
 		e.tls = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}

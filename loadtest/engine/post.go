@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -31,11 +33,30 @@ func (e *Engine) posts() bool {
 	return e.tls == nil && e.keepAlive
 }
 
+// maxSlack is how much later than due a request that takes too long may be given up.
+// So a connection's deadline is set about once in that time and not with every
+// request, which costs two timers each. What is answered within the slack has timed
+// out all the same.
+const maxSlack = 500 * time.Millisecond
+
 // post is where the pacing thread leaves jobs for a worker that listens.
 type post struct {
 	state atomic.Int32
 	conn  net.Conn // of the worker; set before it listens
 	job   job      // set before it is posted
+	// until is the connection's deadline, as time since the engine began, or earlier.
+	// Both sides may set it for one job: to the same.
+	until atomic.Int64
+}
+
+// due has a request sent at a time end by its timeout, and not much later.
+func (w *worker) due(conn net.Conn, sent time.Time) {
+	e := w.engine
+	if need := sent.Add(e.timeout).Sub(e.began); time.Duration(w.post.until.Load()) < need {
+		need += min(e.timeout/8, maxSlack)
+		_ = conn.SetDeadline(e.began.Add(need)) // fails on a closed connection only: so does the write
+		w.post.until.Store(int64(need))
+	}
 }
 
 // give hands a job to an idle worker: by the connection that it listens to, or by
@@ -46,7 +67,7 @@ func (w *worker) give(j job) {
 		w.post.job = j
 		if w.post.state.CompareAndSwap(listening, posted) {
 			j.meter.begin(j.intended, j.sent)
-			_ = conn.SetDeadline(j.sent.Add(w.engine.timeout))
+			w.due(conn, j.sent)
 			_, _ = conn.Write(j.request.raw) // an error here is one of the worker's read, too
 			return
 		}
@@ -64,23 +85,30 @@ func (w *worker) open() {
 		w.post.state.Store(waiting)
 		return
 	}
-	_ = w.conn.SetDeadline(time.Time{}) // it may be idle for long
 	w.post.conn = w.conn
 	w.post.state.Store(listening)
 }
 
 // listen waits for a posted job. It says false at once when the worker isn't open,
-// and when the connection ends, or says what nobody asked for.
+// when nothing was posted until the last request's deadline, and when the connection
+// ends, or says what nobody asked for.
 func (w *worker) listen() (j job, ok bool) {
 	if w.post.state.Load() == waiting {
 		return job{}, false
 	}
-	_, _ = w.reader.Peek(1) // its error is that of the next read, too
-	if !w.post.state.CompareAndSwap(listening, waiting) {
-		return w.post.job, true
+	_, err := w.reader.Peek(1) // its error is that of the next read, too
+	idle := errors.Is(err, os.ErrDeadlineExceeded)
+	if w.post.state.CompareAndSwap(listening, waiting) {
+		if !idle { // else the connection stays, and the next job comes by the channel
+			w.close()
+		}
+		return job{}, false
 	}
-	w.close()
-	return job{}, false
+	if j = w.post.job; idle && time.Since(j.sent) < w.engine.timeout {
+		w.post.until.Store(0) // the deadline that passed was an earlier request's
+		w.due(w.conn, j.sent)
+	}
+	return j, true
 }
 
 // end lets an idle worker go.

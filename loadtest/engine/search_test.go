@@ -100,30 +100,32 @@ func TestSearchFindsTheCapacityOfAKnownTarget(t *testing.T) {
 // targets measured of themselves, over ten runs of each. Run it with
 // go test -bench KnownCapacity -benchtime 1x -run '^$' -timeout 30m ./loadtest/engine.
 func BenchmarkKnownCapacity(b *testing.B) {
-	const runs = 10
-	for b.Loop() {
-		for _, row := range []struct {
-			name       string
-			target     func() *known
-			floor, top float64
-		}{{"20 places of 20 ms", sleeper, 400, 4000}, {"one request at a time, fixed work", hasher, 100, 8000}} {
-			var errors []float64
-			for range runs {
-				sc := knownScenario(row.floor, row.top)
-				sc.StepSeconds, sc.StepDiscard = 3, 1
-				k := row.target()
-				v := search(b, k, sc)
-				if v.Status != analysis.StatusFound {
-					b.Logf("%s: %s %v", row.name, v.Status, v.Invalid)
-					continue
+	for _, row := range []struct {
+		name       string
+		target     func() *known
+		floor, top float64
+	}{{"20 places of 20 ms", sleeper, 400, 4000}, {"fixed work, one at a time", hasher, 100, 8000}} {
+		b.Run(row.name, func(b *testing.B) {
+			const runs = 10
+			for b.Loop() {
+				var errors []float64
+				for range runs {
+					sc := knownScenario(row.floor, row.top)
+					sc.StepSeconds, sc.StepDiscard = 3, 1
+					k := row.target()
+					v := search(b, k, sc)
+					if v.Status != analysis.StatusFound {
+						b.Logf("%s %v", v.Status, v.Invalid)
+						continue
+					}
+					errors = append(errors, 100*(v.CeilingRPS/k.capacity()-1))
+					b.Logf("ceiling %.1f of %.1f/s, %+.2f %%", v.CeilingRPS, k.capacity(), errors[len(errors)-1])
 				}
-				errors = append(errors, 100*(v.CeilingRPS/k.capacity()-1))
-				b.Logf("%s: ceiling %.1f of %.1f/s, %+.2f %%", row.name, v.CeilingRPS, k.capacity(), errors[len(errors)-1])
+				slices.Sort(errors)
+				if n := len(errors); n > 0 {
+					b.Logf("| %s | %d of %d runs | error %+.2f .. %+.2f %%, median %+.2f %% |", row.name, n, runs, errors[0], errors[n-1], errors[n/2])
+				}
 			}
-			slices.Sort(errors)
-			if n := len(errors); n > 0 {
-				b.Logf("| %s | %d of %d runs | error %+.2f .. %+.2f %%, median %+.2f %% |", row.name, n, runs, errors[0], errors[n-1], errors[n/2])
-			}
-		}
+		})
 	}
 }

@@ -93,7 +93,11 @@ func (w *worker) serve() {
 			j.meter.begin(j.intended, j.sent)
 		}
 		kind := w.do(j.request, j.sent, posted)
-		j.meter.end(j.intended, j.sent, time.Now(), kind)
+		end := time.Now()
+		if kind == "" && end.Sub(j.sent) > w.engine.timeout {
+			kind = "timeout" // it came within the slack
+		}
+		j.meter.end(j.intended, j.sent, end, kind)
 		w.open()
 		w.engine.rest(w)
 		j.pending.Done()
@@ -106,17 +110,16 @@ func (w *worker) do(r *request, sent time.Time, written bool) string {
 	if w.engine.http2 != nil {
 		return w.engine.http2.do(r, w.engine.timeout)
 	}
-	deadline := sent.Add(w.engine.timeout)
 	reused := w.conn != nil
 	var kind string
 	var answered bool
 	if written {
 		kind, answered = w.read(r)
 	} else {
-		kind, answered = w.try(r, deadline)
+		kind, answered = w.try(r, sent)
 	}
 	if kind == "reset" && reused && !answered && r.again {
-		kind, _ = w.try(r, deadline) // a server may close an idle connection at any time: RFC 9112, 9.3.1
+		kind, _ = w.try(r, sent) // a server may close an idle connection at any time: RFC 9112, 9.3.1
 	}
 	if kind != "" && !strings.HasPrefix(kind, "status-") || !w.engine.keepAlive {
 		w.close()
@@ -125,15 +128,16 @@ func (w *worker) do(r *request, sent time.Time, written bool) string {
 }
 
 // try is one attempt; answered says that a byte of the answer came.
-func (w *worker) try(r *request, deadline time.Time) (kind string, answered bool) {
+func (w *worker) try(r *request, sent time.Time) (kind string, answered bool) {
 	if w.conn == nil {
-		conn, kind := w.engine.dial(deadline)
+		conn, kind := w.engine.dial(sent.Add(w.engine.timeout))
 		if kind != "" {
 			return kind, false
 		}
 		w.conn, w.reader = conn, bufio.NewReaderSize(conn, 4<<10)
+		w.post.until.Store(0)
 	}
-	_ = w.conn.SetDeadline(deadline) // fails on a closed connection only: so does the write
+	w.due(w.conn, sent)
 	if _, err := w.conn.Write(r.raw); err != nil {
 		w.close()
 		return errorKind(err, "reset"), false

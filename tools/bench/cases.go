@@ -24,7 +24,7 @@ const (
 	frozenRPS   = 200
 	frozenPart  = 0.2  // of the time
 	frozenAfter = 0.3  // of the time: a generator that starts slowly has its time too
-	overload    = 1.5  // × wrk's rate is offered to find builtin's maximum
+	overload    = 1.1  // × wrk's rate is offered to find builtin's maximum: more would only be dropped
 	firstOver   = 60e3 // offered while no rate of wrk is known
 	searchFloor = 400  // req/s: a part of what /hold serves
 )
