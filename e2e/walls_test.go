@@ -83,7 +83,7 @@ var wallCases = []wallCase{
 	},
 	{
 		name:   "Redis CPU",
-		lab:    wallsLab{app: 0.7, database: 0.2, cache: 0.05, edge: 0.3, loadgen: 0.5, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, cacheSeconds: 3600}", floorRPS: 60, capRPS: 5000, maxInFlight: 100, path: "/api/items"},
+		lab:    wallsLab{app: 0.7, database: 0.2, cache: 0.05, edge: 0.3, loadgen: 0.5, maxConnections: 40, workload: "{connMaxAgeSeconds: 600, cacheSeconds: 3600}", floorRPS: 400, capRPS: 5000, maxInFlight: 400, path: "/api/items"},
 		status: numbered, wall: regexp.MustCompile(`^(cache CPU at \d+%|Redis main thread at \d+% of .*)$`),
 	},
 	{
@@ -93,7 +93,7 @@ var wallCases = []wallCase{
 	},
 	{
 		name:   "generator",
-		lab:    wallsLab{app: 0.3, database: 0.2, cache: 0.2, edge: 0.8, loadgen: 0.1, maxConnections: 40, workload: "{}", floorRPS: 60, capRPS: 20_000, maxInFlight: 100, path: "/-/edge"},
+		lab:    wallsLab{app: 0.3, database: 0.2, cache: 0.2, edge: 0.8, loadgen: 0.1, maxConnections: 40, workload: "{}", floorRPS: 200, capRPS: 20_000, maxInFlight: 400, path: "/-/edge"},
 		status: []analysis.Status{analysis.StatusGeneratorLimited}, wall: regexp.MustCompile(`^none: load generator CPU at \d+%`),
 	},
 	{
@@ -165,10 +165,11 @@ func slowStatements(t *testing.T) func() {
 	return itemPolicy(t, "(SELECT true FROM pg_sleep(0.1))")
 }
 
-// hungryStatements has every question about items hold 16 MB for a second.
+// hungryStatements has every question about items hold some MB for 1.5 s: less time,
+// and the CPU that it takes to fill them would be the wall.
 func hungryStatements(t *testing.T) func() {
 	t.Helper()
-	return itemPolicy(t, "(SELECT length(repeat('x', 16000000) || pg_sleep(1)::text) > 0)")
+	return itemPolicy(t, "(SELECT length(repeat('x', 3000000) || pg_sleep(1.5)::text) > 0)")
 }
 
 // itemPolicy is a condition that Postgres evaluates once for each question about items.

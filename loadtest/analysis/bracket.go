@@ -14,7 +14,12 @@ func nextBracket(sc Scenario, bracket []Step) (Probe, bool) {
 	}
 	failures := trailingFailures(bracket)
 	last := bracket[len(bracket)-1].OfferedRPS
-	switch {
+	switch descended := last < bracket[0].OfferedRPS; {
+	case descended && failures == 0:
+		return Probe{}, false
+	case failures >= failuresToStop && !anySustained(bracket) && lowest(bracket) > sc.FloorRPS:
+		// A later round, which does not begin at the floor, began past the wall.
+		return bracketProbe(sc, max(sc.FloorRPS, lowest(bracket)/bracketFactor)), true
 	case failures >= failuresToStop || last >= sc.CapRPS && failures == 0:
 		return Probe{}, false
 	case last >= sc.CapRPS:

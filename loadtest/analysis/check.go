@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -41,14 +42,14 @@ func check(r Result, v Verdict, m reading) (Status, []string) {
 		why = append(why, differing(v))
 	}
 	weak := weakGenerator(r.Scenario, m.steps, m.around)
-	why = append(append(why, weak...), environment(m.around)...)
-	if v.Status == StatusAborted || v.Status == StatusEnvironmentInvalid || len(why) == 0 {
-		return v.Status, why
+	crowded := environment(m.around)
+	switch {
+	case v.Status == StatusAborted || len(why)+len(weak)+len(crowded) == 0:
+		return v.Status, slices.Concat(why, weak, crowded)
+	case len(weak) > 0: // steps that contradict each other are what a weak generator gives
+		return StatusGeneratorLimited, slices.Concat(weak, why, crowded)
 	}
-	if len(weak) > 0 {
-		return StatusGeneratorLimited, why
-	}
-	return StatusEnvironmentInvalid, why
+	return StatusEnvironmentInvalid, slices.Concat(why, crowded)
 }
 
 // differing says how far the runs are apart.

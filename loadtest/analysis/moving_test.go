@@ -22,6 +22,7 @@ func TestMovingCapacities(t *testing.T) {
 		{"an autoscaler adds one after 30 s", 520, func() mover { return autoscaler(260, 30, 2) }, 18},
 		{"an autoscaler adds one after 60 s", 520, func() mover { return autoscaler(260, 60, 2) }, 18},
 		{"an autoscaler adds two", 780, func() mover { return autoscaler(260, 45, 3) }, 12},
+		{"a burst ends as the next round begins", 200, burst, 12},
 	} {
 		sc := DefaultScenario()
 		sc.FloorRPS, sc.CapRPS = 20, 5000

@@ -44,6 +44,10 @@ func (r reading) judge(run []Step) (status Status, why string) {
 		return StatusTargetDown, ""
 	}
 	if !anySustained(r.history) {
+		if least := lowest(r.history); least > r.sc.FloorRPS && anySustained(run) {
+			return StatusEnvironmentInvalid, fmt.Sprintf("the capacity was still falling when the time was up: %s req/s were too many at last, and %s were sustained before; "+
+				"look at what changed in the target during the run", formatRate(least), formatRate(sustainedMost(run)))
+		}
 		return StatusFloorTooHigh, ""
 	}
 	if rose, to := risen(r.history); rose {
@@ -64,18 +68,24 @@ func (r reading) judge(run []Step) (status Status, why string) {
 	return StatusFound, ""
 }
 
+// sustainedMost is the highest rate that was sustained, whenever.
+func sustainedMost(steps []Step) float64 {
+	most := 0.0
+	for _, s := range steps {
+		if !overloaded(s) {
+			most = max(most, s.OfferedRPS)
+		}
+	}
+	return most
+}
+
 // contradiction says which steps do not go together when there is no knee.
 func (r reading) contradiction(first int) string {
 	bracket, ramp := split(r.history)
-	var over, kept float64
+	over, kept := 0.0, sustainedMost(bracket)
 	for _, s := range failed(bracket) {
 		if over == 0 || s.OfferedRPS < over {
 			over = s.OfferedRPS
-		}
-	}
-	for _, s := range bracket {
-		if !overloaded(s) {
-			kept = max(kept, s.OfferedRPS)
 		}
 	}
 	const because = "; the system or its surroundings changed during the run"

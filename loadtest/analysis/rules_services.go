@@ -47,11 +47,11 @@ func fullConnections(u ServiceUse, hot bool) []candidate {
 	if hot {
 		severity = severityNote
 	}
-	most := max(u.Connections, u.ConnectionsMax)
+	most := max(u.Connections, u.ConnectionsMax) // a superuser may come on top of the limit
 	figures := map[string]float64{"connections": u.Connections, "connectionsMax": u.ConnectionsMax, "connectionLimit": u.ConnectionLimit, "refused": float64(u.Refused)}
 	switch {
 	case connectionsFull(u), u.ConnectionLimit > 0 && most >= fullRatio*u.ConnectionLimit && u.Refused > 0:
-		return []candidate{{severity, 1, Finding{"connections", fmt.Sprintf("%s connections at their limit (%.0f of %.0f)", serviceNames[u.Service], most, u.ConnectionLimit), figures}}}
+		return []candidate{{severity, 1, Finding{"connections", fmt.Sprintf("%s connections at their limit (%.0f of %.0f)", serviceNames[u.Service], min(most, u.ConnectionLimit), u.ConnectionLimit), figures}}}
 	case u.Refused > 0:
 		return []candidate{{severity, 1, Finding{"refused", fmt.Sprintf("%s refused %d connections", serviceNames[u.Service], u.Refused), figures}}}
 	}

@@ -43,6 +43,24 @@ func cacheFills(after, factor float64) mover {
 	}
 }
 
+// burst gives more for a while, and less than at first once the load is eased.
+func burst() mover {
+	var last float64
+	high, spent := false, false
+	return func(second, offered float64) float64 {
+		high = high || second >= 110
+		spent = spent || high && offered < last
+		last = offered
+		switch {
+		case spent:
+			return 200.0 / 260
+		case high:
+			return 1.6
+		}
+		return 1
+	}
+}
+
 // autoscaler adds a replica's share of the capacity whenever the load was above
 // 80 % of it for a while, until there are most.
 func autoscaler(capacity, delay float64, most int) mover {

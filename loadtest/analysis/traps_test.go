@@ -155,7 +155,13 @@ func TestInvalidRunsPrintNoNumber(t *testing.T) {
 			t.Errorf("drops with %s are the target's: %s, ceiling %s, %v", name, v.Status, v.Ceiling, v.Invalid)
 		}
 	}
-	r := ramp(100, nil)
+	// A weak generator fails now here, now there: its steps contradict each other.
+	r := ramp(100, func(s *Step) { s.Generator.CPURatio = 0.95 })
+	r.Steps[0].Dropped, r.Steps[1].Dropped = 100, 100
+	if v := Analyze(r); v.Status != StatusGeneratorLimited || !strings.HasPrefix(v.Wall, "none: load generator CPU at 95%") {
+		t.Errorf("steps of a weak generator that contradict each other: %s, %q", v.Status, v.Wall)
+	}
+	r = ramp(100, nil)
 	r.Aborted = "the runner was told to stop"
 	if v := Analyze(r); v.Status != StatusAborted || v.Ceiling != "none" || !strings.Contains(v.Wall, "told to stop") {
 		t.Errorf("aborted: %+v", v)

@@ -81,6 +81,7 @@ func TestWallsOfServices(t *testing.T) {
 	}{
 		{"every database connection is taken", service("postgres", connections(97, 100, 0)), nil, "database connections at their limit (97 of 100)", ""},
 		{"on a hot database they are a symptom", service("postgres", connections(97, 100, 0)), func(s *Step) { s.Hosts[2].CPURatio = 0.97 }, "database CPU at 97%", "database connections at their limit (97 of 100)"},
+		{"a superuser on top of the limit", service("postgres", connections(37, 36, 0)), nil, "database connections at their limit (36 of 36)", ""},
 		{"half of them are no wall", service("postgres", connections(50, 100, 0)), nil, "unattributed: no watched resource at its limit", ""},
 		{"no samples are not a wall", ServiceUse{Host: "database", Service: "postgres", Connections: 100, ConnectionLimit: 100}, nil, "unattributed: no watched resource at its limit", ""},
 		{"Redis turns clients away", service("redis", connections(10, 100, 7)), nil, "Redis refused 7 connections", ""},
