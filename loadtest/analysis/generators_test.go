@@ -59,3 +59,29 @@ func TestTheScenarioDigestKnowsNoGenerators(t *testing.T) {
 		t.Errorf("digests %s and %s", a, b)
 	}
 }
+
+// What a strained generator completes wanders, as if the target's capacity rose: a
+// search that followed it went on to the end of its time.
+func TestAWeakGeneratorBeginsNoRounds(t *testing.T) {
+	for cpu, most := range map[float64]int{0.95: 0, 0.3: 9} {
+		sc := DefaultScenario()
+		sc.FloorRPS, sc.CapRPS, sc.WarmupSeconds, sc.Repeats = 20, 20_000, 0, 1
+		capacity := 1000.0
+		r := play(sc, 20_000, func(s *Step) {
+			if s.Generator = (HostUse{Host: "loadgen", Samples: 10, CPUs: 0.1, CPURatio: cpu}); s.OfferedRPS > capacity {
+				s.Completed, s.BacklogSlopeRPS, s.P95Ms = int64(capacity*s.Seconds), s.OfferedRPS-capacity, 4000
+				capacity *= 1.12
+			}
+		})
+		rounds := 0
+		for i := range r.Steps[1:] {
+			if r.Steps[i+1].Phase == PhaseBracket && r.Steps[i].Phase != PhaseBracket {
+				rounds++
+			}
+		}
+		v := Analyze(r)
+		if weak := cpu > generatorCPU; weak != (v.Status == StatusGeneratorLimited) || weak != (rounds == 0) || rounds > most {
+			t.Errorf("CPU %g: %s after %d further rounds in %.0f s", cpu, v.Status, rounds, r.LoadSeconds)
+		}
+	}
+}

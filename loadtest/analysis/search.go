@@ -55,7 +55,10 @@ func nextSearch(sc Scenario, around float64, run []Step) (Probe, bool) {
 	}
 	round := considered(sc, run)
 	left := budgetSeconds(sc) - loadSeconds(sc, run)
-	if again, from := anotherRound(sc, around, round); again && left >= minRoundSpace*budgetSeconds(sc) {
+	// What rises while the generator is the wall is what the generator can do: another
+	// round would not change the verdict.
+	own := len(weakGenerator(sc, nil, failed(round))) > 0
+	if again, from := anotherRound(sc, around, round); again && !own && left >= minRoundSpace*budgetSeconds(sc) {
 		return bracketProbe(sc, from), false
 	}
 	p, done := nextInRound(sc, around, round)
