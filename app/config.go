@@ -26,6 +26,7 @@ type config struct {
 	throttleRPS     float64       // THROTTLE_RPS; 0: no throttle
 	iterationsPerMs int64         // WORK_ITERATIONS_PER_MS: hashes of /work for one millisecond
 	beatEvery       time.Duration // BEAT_SECONDS: between two scheduled jobs
+	drain           time.Duration // DRAIN_SECONDS: at most, that web goes on answering when it is to end
 	logLevel        slog.Level    // LOG_LEVEL: debug, info, warn or error
 }
 
@@ -94,6 +95,7 @@ func loadConfig(get func(string) string) (config, error) {
 		poolSize:        int(e.whole("POOL_SIZE", 10, 1, 10_000)),
 		iterationsPerMs: e.whole("WORK_ITERATIONS_PER_MS", 12_000, 1, 10_000_000),
 		beatEvery:       time.Duration(e.whole("BEAT_SECONDS", 60, 1, day)) * time.Second,
+		drain:           time.Duration(e.whole("DRAIN_SECONDS", 0, 0, 300)) * time.Second,
 	}
 	if _, port, err := net.SplitHostPort(c.listen); err != nil || port == "" {
 		e.problem("LISTEN: %q is not HOST:PORT or :PORT", c.listen)

@@ -28,7 +28,7 @@ func TestConfigReportsEveryProblemAtOnceAndNoSecret(t *testing.T) {
 	env := map[string]string{
 		"LISTEN": "8080", "DATABASE_URL": "mysql://u:hunter2@db/app", "REPLICA_URL": "postgres://u:hunter2%zz@db/app",
 		"CONN_MAX_AGE_SECONDS": "-1", "QUERY_SHAPE": "lateral", "CACHE_SECONDS": "30s", "POOL_SIZE": "0",
-		"THROTTLE_RPS": "NaN", "WORK_ITERATIONS_PER_MS": "1e3", "BEAT_SECONDS": "0", "LOG_LEVEL": "loud",
+		"THROTTLE_RPS": "NaN", "WORK_ITERATIONS_PER_MS": "1e3", "BEAT_SECONDS": "0", "DRAIN_SECONDS": "301", "LOG_LEVEL": "loud",
 	}
 	_, err := loadConfig(func(name string) string { return env[name] })
 	if err == nil {
@@ -43,6 +43,7 @@ CACHE_SECONDS: "30s" is not a whole number from 0 to 86400; the default is 0
 POOL_SIZE: "0" is not a whole number from 1 to 10000; the default is 10
 WORK_ITERATIONS_PER_MS: "1e3" is not a whole number from 1 to 10000000; the default is 12000
 BEAT_SECONDS: "0" is not a whole number from 1 to 86400; the default is 60
+DRAIN_SECONDS: "301" is not a whole number from 0 to 300; the default is 0
 LISTEN: "8080" is not HOST:PORT or :PORT
 THROTTLE_RPS: "NaN" is not a number of requests per second; 0 is for no throttle
 LOG_LEVEL: "loud" is not one of warn, debug, info, error`

@@ -32,7 +32,15 @@ var (
 
 const redisDatabases = 256
 
+// partOfTest has the test's own program be a part of the workload.
+const partOfTest = "APP_PART"
+
 func TestMain(m *testing.M) {
+	if part := os.Getenv(partOfTest); part != "" {
+		os.Args = []string{"app", part}
+		main()
+		return
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	code := m.Run()
 	started.Stop()

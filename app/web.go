@@ -35,7 +35,7 @@ type server struct {
 	complaints throttle // of the log
 }
 
-// web serves until the context ends, then finishes the requests it has.
+// web serves until the context ends, then drains, and finishes the requests it has.
 func web(ctx context.Context, c config) error {
 	s, err := newServer(ctx, c)
 	if err != nil {
@@ -81,8 +81,10 @@ func (s *server) close() {
 }
 
 func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	d := newDraining()
 	h := &http.Server{
-		Handler:           s.handler(),
+		Handler:           d.handler(s.handler()),
+		ConnState:         d.count,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      2 * requestTimeout,
@@ -97,6 +99,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
+	d.run(s.config.drain)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	if err := h.Shutdown(stop); err != nil {
