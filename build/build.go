@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ type target struct {
 
 var targets = map[string]target{
 	"app":    {"./app", []string{"app"}},
+	"pause":  {"./cmd/pause", []string{"cmd/pause"}},
 	"runner": {"./loadtest/cmd/runner", []string{"atomicfile", "loadtest/analysis", "loadtest/engine", "loadtest/k6", "loadtest/orders", "loadtest/plan", "loadtest/sample", "loadtest/cmd/runner"}},
 }
 
@@ -85,7 +87,7 @@ func SourceDigest(root, name string) (string, error) {
 // Known says whether there is such a binary for such an architecture.
 func Known(name, arch string) error {
 	if _, ok := targets[name]; !ok {
-		return fmt.Errorf("no binary %q: want app or runner", name)
+		return fmt.Errorf("no binary %q: want one of %v", name, slices.Sorted(maps.Keys(targets)))
 	}
 	if !slices.Contains(archs, arch) {
 		return fmt.Errorf("no architecture %q: want one of %v", arch, archs)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// tree is a project with the sources of both binaries.
+// tree is a project with the sources of every binary.
 func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -113,7 +113,7 @@ func TestSourcesCoverEveryPackageOfOursThatABinaryImports(t *testing.T) {
 
 func TestMakeRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, row := range []struct{ name, arch, want string }{
-		{"shop", "amd64", "app or runner"}, {"app", "sparc", "[amd64 arm64]"},
+		{"shop", "amd64", "[app pause runner]"}, {"app", "sparc", "[amd64 arm64]"},
 	} {
 		if _, err := Make(t.Context(), t.TempDir(), row.name, row.arch, io.Discard); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("build %s for %s: %v, want %q", row.name, row.arch, err, row.want)

@@ -11,7 +11,7 @@ import (
 
 func newBuildCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "build app|runner ARCH",
+		Use:   "build app|pause|runner ARCH",
 		Short: "Build a static binary for the hosts",
 		Args: func(c *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(2)(c, args); err != nil {

@@ -19,6 +19,7 @@ var commands = []func() *cobra.Command{
 	newMachineCommand,
 	newUnlockCommand,
 	newBuildCommand,
+	newImageCommand,
 	newLedgerCommand,
 	newTableCommand,
 	newAnalyzeCommand,
