@@ -66,7 +66,9 @@ func load(stack, pulumiConfig string) (sections, error) {
 	var more []config.Problem
 	c.infra, more = infra.LoadConfig(raw["infra"])
 	problems = append(problems, more...)
-	c.workloads, more = workloads.LoadConfig(raw["workloads"], c.infra.Postgres.MaxConnections)
+	c.workloads, more = workloads.LoadConfig(raw["workloads"], workloads.Lab{
+		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasRole(infra.RoleServer), Subnet: c.infra.Network.Subnet,
+	})
 	problems = append(problems, more...)
 	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], c.infra.Generators())
 	return c, config.Error(append(problems, more...), fmt.Sprintf("Pulumi.%s.yaml", stack))

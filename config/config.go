@@ -129,6 +129,23 @@ func readable(path string, tree any, t reflect.Type) (any, []Problem) {
 			problems = append(problems, found...)
 		}
 		return items, problems
+	case reflect.Map:
+		object, ok := tree.(map[string]any)
+		if !ok {
+			return nil, mismatch(path, tree, "a mapping")
+		}
+		if t.Elem().Kind() == reflect.Interface { // as a chart's values: what is in it is not ours to know
+			return object, nil
+		}
+		clean, problems := map[string]any{}, []Problem(nil)
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			value, found := readable(path+"."+key, object[key], t.Elem())
+			problems = append(problems, found...)
+			if value != nil {
+				clean[key] = value
+			}
+		}
+		return clean, problems
 	case reflect.String:
 		if _, ok := tree.(string); !ok {
 			return nil, mismatch(path, tree, "text")

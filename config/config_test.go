@@ -67,6 +67,25 @@ func TestDecodeReadsWhatItCanOverTheDefaults(t *testing.T) {
 	}
 }
 
+func TestDecodeTakesAnythingInAMappingOfAnything(t *testing.T) {
+	var got struct {
+		Values map[string]any `json:"values"`
+	}
+	// To Helm null is not nothing: it takes a default away.
+	if problems := Decode("s", []byte(`{"values":{"a":{"b":[1,"x"]},"c":null}}`), &got); problems != nil {
+		t.Error(problems)
+	}
+	if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": []any{1.0, "x"}}, "c": nil}, got.Values); diff != "" {
+		t.Error(diff)
+	}
+	for _, raw := range []string{`{"values":[1]}`, `{"values":"a: 1"}`} {
+		problems := Decode("s", []byte(raw), &got)
+		if len(problems) != 1 || problems[0].Path != "s.values" || problems[0].Rule != "is not a mapping" {
+			t.Errorf("%s: %v, want that it is not a mapping", raw, problems)
+		}
+	}
+}
+
 func TestMergeLeavesOutWhatFollowsFromAnUnreadValue(t *testing.T) {
 	unread := []Problem{{Path: "s.hosts[1].cpus"}}
 	values := []Problem{{Path: "s.hosts"}, {Path: "s.hosts[1].cpus"}, {Path: "s.hosts[1].cpusMax"}, {Path: "s.hosts[10].cpus"}, {Path: "s.edge"}}

@@ -107,6 +107,11 @@ func (c Config) notAvailable() error {
 	return fmt.Errorf("bring up hosts of kind %s: not available yet, nothing was touched; `pulumi preview` checks this stack, and the stack local brings up hosts of kind %s", c.Kind(), KindNspawn)
 }
 
+// HasRole tells whether any host holds the role.
+func (c Config) HasRole(role string) bool {
+	return slices.ContainsFunc(c.Hosts, func(h HostConfig) bool { return slices.Contains(h.Roles, role) })
+}
+
 // Generators is how many hosts share the load.
 func (c Config) Generators() int {
 	n := 0

@@ -70,7 +70,7 @@ func declare(t *testing.T, c Config, m *mocks, change func(*infra.Config, *workl
 		t.Fatal(err)
 	}
 	machines, problems := infra.LoadConfig(configtest.AsJSON(t, file.Config["lab:infra"]))
-	work, more := workloads.LoadConfig(configtest.AsJSON(t, file.Config["lab:workloads"]), machines.Postgres.MaxConnections)
+	work, more := workloads.LoadConfig(configtest.AsJSON(t, file.Config["lab:workloads"]), workloads.Lab{MaxConnections: machines.Postgres.MaxConnections})
 	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -29,6 +29,9 @@ type Workloads struct {
 
 // New declares the workload on the host with the role app.
 func New(ctx *pulumi.Context, c Config, in *infra.Infra, opts ...pulumi.ResourceOption) (*Workloads, error) {
+	if c.Chart.Given() {
+		return nil, fmt.Errorf("install the chart %s: not available yet; remove workloads.chart", c.Chart.source())
+	}
 	w := &Workloads{URL: in.Edge.URL, LabURL: in.Edge.LabURL, MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", appPort)}
 	if err := ctx.RegisterComponentResource("lab:workloads:Workloads", "workloads", w, opts...); err != nil {
 		return nil, fmt.Errorf("declare the workload: %w", err)

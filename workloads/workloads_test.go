@@ -183,3 +183,17 @@ func TestDigestAndTriggersChangeWithEveryKnobAndTheBinary(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherChartIsRefusedBeforeAnythingOfItIsDeclared(t *testing.T) {
+	c := stackConfig(t)
+	c.Chart = ChartConfig{Repo: "https://charts.example.org/", Name: "mine", Version: "1.2.3"}
+	m := &mocks{preview: true}
+	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
+		_, err := New(ctx, c, nil)
+		return err
+	}, pulumi.WithMocks("lab", "test", m))
+	const want = "install the chart https://charts.example.org/mine: not available yet; remove workloads.chart"
+	if err == nil || !strings.Contains(err.Error(), want) || len(m.declared) > 0 {
+		t.Errorf("%v, and %d resources are declared; want %q and none", err, len(m.declared), want)
+	}
+}

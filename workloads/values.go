@@ -1,0 +1,115 @@
+package workloads
+
+import (
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+)
+
+//go:embed all:chart
+var chartFiles embed.FS
+
+const (
+	// ReleaseName begins the names of all that the chart declares.
+	ReleaseName = "app"
+	// secretName is the Secret with DATABASE_URL and REDIS_URL that the chart's pods
+	// read; whoever installs the chart makes it.
+	secretName = "app-credentials"
+	// chartPath is the demo workload's chart, from the project's folder.
+	chartPath = "workloads/chart"
+
+	// preStopSeconds is how long a pod that is to end takes new connections still,
+	// until every node has heard that it ends.
+	preStopSeconds = 3
+	// drainSeconds is how long it then answers on the connections that it has.
+	drainSeconds = 5
+)
+
+// values are what the demo workload's chart is given, but for what changes with a
+// secret or is known only when something was made: rollout and chartDigest.
+func (c Config) values(repository, tag string, archs []string) map[string]any {
+	environment := map[string]any{}
+	for _, s := range c.settings(appPort) {
+		environment[s.name] = s.value
+	}
+	web, worker := c.Web.values(), c.Worker.values()
+	web["preStopSeconds"], web["drainSeconds"] = preStopSeconds, drainSeconds
+	worker["env"].(map[string]any)["POOL_SIZE"] = fmt.Sprint(workerPool)
+	return map[string]any{
+		// Every node has the image: nothing is to be pulled.
+		"image":      map[string]any{"repository": repository, "tag": tag, "pullPolicy": "Never"},
+		"archs":      slices.Compact(slices.Sorted(slices.Values(archs))),
+		"secretName": secretName,
+		"env":        environment,
+		"web":        web,
+		"worker":     worker,
+		"service":    map[string]any{"nodePort": c.NodePort},
+	}
+}
+
+func (p PodsConfig) values() map[string]any {
+	memory := fmt.Sprintf("%dMi", p.MemoryMiB)
+	return map[string]any{
+		"minReplicas":      p.MinReplicas,
+		"maxReplicas":      p.MaxReplicas,
+		"targetCPUPercent": int(math.Round(p.TargetCPURatio * 100)),
+		"resources": map[string]any{
+			"requests": map[string]any{"cpu": fmt.Sprintf("%dm", p.RequestCPUMilli), "memory": memory},
+			"limits":   map[string]any{"cpu": fmt.Sprintf("%dm", p.LimitCPUMilli), "memory": memory},
+		},
+		// Go's collector has to know of the limit, or the kernel ends the process at it.
+		"env": map[string]any{"GOMEMLIMIT": fmt.Sprintf("%dMiB", p.MemoryMiB*9/10)},
+	}
+}
+
+// helmChart is a chart as Helm is asked for it: a folder or a file, a name in a
+// repository, or an address of a registry.
+type helmChart struct{ chart, repo, version string }
+
+func (c Config) helmChart() helmChart {
+	switch other := c.Chart; {
+	case other.Path != "":
+		return helmChart{chart: other.Path}
+	case other.Repo != "":
+		return helmChart{other.Name, other.Repo, other.Version}
+	case other.OCI != "":
+		return helmChart{chart: other.OCI, version: other.Version}
+	}
+	return helmChart{chart: chartPath}
+}
+
+// releaseSeconds is how long a release may take: the web pods start one after the
+// other, each at least ten seconds after the one before.
+func (c Config) releaseSeconds() int { return 300 + 30*c.Web.MaxReplicas }
+
+// namespaceLabels have the namespace refuse pods that are below the level.
+func (c Config) namespaceLabels() map[string]string {
+	return map[string]string{
+		"pod-security.kubernetes.io/enforce":         c.PodSecurity,
+		"pod-security.kubernetes.io/enforce-version": "latest",
+		"pod-security.kubernetes.io/warn":            c.PodSecurity,
+	}
+}
+
+// chartDigest identifies the demo workload's chart. It has to be one of the
+// release's values: of a chart in a folder, the Kubernetes provider notices a
+// change of the version alone (https://github.com/pulumi/pulumi-kubernetes/pull/2672).
+func chartDigest() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(chartFiles, "chart", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := chartFiles.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %d\n", path, len(raw))
+		sum.Write(raw)
+		return nil
+	})
+	return fmt.Sprintf("%x", sum.Sum(nil))[:16], err
+}

@@ -1,0 +1,114 @@
+package workloads
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"lab/golden"
+)
+
+// clusterConfig is a configuration that LoadConfig finds no problem in, changed.
+func clusterConfig(t *testing.T, raw string) Config {
+	t.Helper()
+	c, problems := LoadConfig([]byte(raw), clustered)
+	if len(problems) > 0 {
+		t.Fatalf("%s: %v", raw, problems)
+	}
+	return c
+}
+
+// What the chart is given; tools/chart renders these very files.
+func TestValues(t *testing.T) {
+	for name, row := range map[string]struct {
+		raw   string
+		archs []string
+	}{
+		"default":        {`{"poolSize":10}`, []string{"amd64"}},
+		"largest-pool":   {`{"poolSize":11,"connMaxAgeSeconds":60,"cacheSeconds":30}`, []string{"arm64", "amd64", "arm64"}},
+		"no-autoscaler":  {`{"poolSize":10,"web":{"minReplicas":3,"maxReplicas":3},"worker":{"minReplicas":1,"maxReplicas":1}}`, []string{"arm64"}},
+		"many-small-web": {`{"poolSize":2,"queryShape":"subquery","throttleRps":1000000,"nodePort":31000,"web":{"minReplicas":1,"maxReplicas":40,"targetCpuRatio":0.555,"requestCpuMilli":20,"limitCpuMilli":1500,"memoryMiB":64}}`, []string{"amd64"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := yaml.Marshal(clusterConfig(t, row.raw).values("lab.local/app", "0123456789abcdef", row.archs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, filepath.Join("testdata", "values", name+".yaml"), string(text))
+		})
+	}
+}
+
+func TestTheWorkersAreGivenTheirOwnPool(t *testing.T) {
+	c := clusterConfig(t, `{"poolSize":10}`)
+	values := c.values("r", "t", nil)
+	if got := values["env"].(map[string]any)["POOL_SIZE"]; got != "10" {
+		t.Errorf("the web pods' pool is %v, want 10", got)
+	}
+	if got := values["worker"].(map[string]any)["env"].(map[string]any)["POOL_SIZE"]; got != "1" {
+		t.Errorf("the workers' pool is %v, want 1", got)
+	}
+}
+
+func TestHelmIsAskedForTheChart(t *testing.T) {
+	for raw, want := range map[string]helmChart{
+		`{"poolSize":10}`:                  {chart: "workloads/chart"},
+		`{"chart":{"path":"charts/mine"}}`: {chart: "charts/mine"},
+		`{"chart":{"repo":"https://charts.example.org","name":"mine","version":"1.2.3"}}`: {"mine", "https://charts.example.org", "1.2.3"},
+		`{"chart":{"oci":"oci://registry.example.org/mine","version":"1.2.3"}}`:           {chart: "oci://registry.example.org/mine", version: "1.2.3"},
+	} {
+		if got := clusterConfig(t, raw).helmChart(); got != want {
+			t.Errorf("%s: %+v, want %+v", raw, got, want)
+		}
+	}
+	if got := clusterConfig(t, `{"poolSize":1,"web":{"maxReplicas":80}}`).releaseSeconds(); got < 80*12 {
+		t.Errorf("80 pods, one after the other, have %d s", got)
+	}
+}
+
+func TestTheNamespaceEnforcesTheLevel(t *testing.T) {
+	for raw, want := range map[string]string{`{"poolSize":10}`: "restricted", `{"poolSize":10,"podSecurity":"baseline"}`: "baseline"} {
+		labels := clusterConfig(t, raw).namespaceLabels()
+		if diff := cmp.Diff(map[string]string{
+			"pod-security.kubernetes.io/enforce": want, "pod-security.kubernetes.io/enforce-version": "latest", "pod-security.kubernetes.io/warn": want,
+		}, labels); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestTheChartsDigestCountsEveryFile(t *testing.T) {
+	var embedded []string
+	if err := fs.WalkDir(chartFiles, "chart", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			embedded = append(embedded, path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	if err := filepath.WalkDir("chart", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			there = append(there, path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(there, embedded); diff != "" {
+		t.Error(diff)
+	}
+	// Helm's helpers begin with _, which a plain go:embed leaves out.
+	if !strings.Contains(strings.Join(embedded, "\n"), "_helpers.tpl") {
+		t.Errorf("_helpers.tpl is not counted: %v", embedded)
+	}
+	digest, err := chartDigest()
+	if err != nil || len(digest) != 16 {
+		t.Errorf("digest %q, %v", digest, err)
+	}
+}
