@@ -10,7 +10,7 @@ unformatted=$(gofmt -l "${go[@]}")
   exit 1
 }
 lint=$PWD/tools/lint/go.mod
-for module in . tools/pulumi tools/bench; do
+for module in . tools/pulumi tools/bench tools/chart; do
   (cd "$module" && go mod tidy -diff && go vet -tags walls ./... && go tool -modfile="$lint" staticcheck -tags walls ./...)
 done
 # Pulumi writes the salt of this folder's passphrase into the stack's file; in a
