@@ -18,8 +18,9 @@ type section struct {
 }
 
 type item struct {
-	Size int      `json:"size"`
-	Tags []string `json:"tags"`
+	Size int               `json:"size"`
+	Tags []string          `json:"tags"`
+	Sums map[string]string `json:"sums"`
 }
 
 func TestDecode(t *testing.T) {
@@ -35,6 +36,10 @@ func TestDecode(t *testing.T) {
 		{"an index is part of the path", `{"nested":{"items":[{},{"size":"2"}]}}`, []string{`s.nested.items[1].size: "2" is not a whole number; write a whole number`}},
 		{"a fraction is no whole number", `{"count":1.5}`, []string{"s.count: 1.5 is not a whole number; write a whole number"}},
 		{"null is not the default", `{"name":null}`, []string{"s.name: null is not text; write text"}},
+		{"a mapping of any keys has values of one type", `{"nested":{"items":[{"sums":{"b":1,"a":"x"}},{"sums":[]}]}}`, []string{
+			"s.nested.items[0].sums.b: 1 is not text; write text",
+			"s.nested.items[1].sums: [] is not a mapping; write a mapping",
+		}},
 		{"a text is no section", `hello`, []string{`s: "hello" is not a mapping; write a mapping`}},
 		{"a list is no section", `[1]`, []string{"s: [1] is not a mapping; write a mapping"}},
 		{"all problems come at once, in the order of the keys", `{"on":1,"count":"x","nested":{"items":[3,{"tags":"x"}]}}`, []string{
