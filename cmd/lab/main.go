@@ -23,6 +23,8 @@ var commands = []func() *cobra.Command{
 	newLedgerCommand,
 	newTableCommand,
 	newAnalyzeCommand,
+	newKubeconfigCommand,
+	newPinCommand,
 	newVersionCommand,
 }
 
