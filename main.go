@@ -47,6 +47,9 @@ func run(ctx *pulumi.Context) error {
 		"cache":    pulumi.Sprintf("%s:%d", machines.Cache.Host.Address, machines.Cache.Port),
 	})
 	ctx.Export("databasePassword", machines.Database.Password)
+	if machines.Cluster != nil {
+		ctx.Export("kubeconfig", machines.Cluster.Kubeconfig)
+	}
 	ctx.Export("inputsDigest", test.InputsDigest)
 	return nil
 }

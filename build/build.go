@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -71,6 +72,31 @@ func SourceDigest(root, name string) (string, error) {
 			}
 		}
 	}
+	return filesDigest(root, files)
+}
+
+// TreeDigest identifies files and all that is in folders below the root, at any
+// depth, without tests and Markdown.
+func TreeDigest(root string, paths ...string) (string, error) {
+	var files []string
+	for _, path := range paths {
+		err := filepath.WalkDir(filepath.Join(root, path), func(at string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(at, "_test.go") || filepath.Ext(at) == ".md" {
+				return err
+			}
+			below, err := filepath.Rel(root, at)
+			files = append(files, below)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return filesDigest(root, files)
+}
+
+// filesDigest identifies files below the root: their names and contents.
+func filesDigest(root string, files []string) (string, error) {
 	slices.Sort(files)
 	sum := sha256.New()
 	for _, f := range files {

@@ -65,6 +65,36 @@ func TestSourceDigest(t *testing.T) {
 	}
 }
 
+func TestTreeDigest(t *testing.T) {
+	for _, row := range []struct {
+		name, path string
+		changes    bool
+	}{
+		{"a file", "scripts/make.sh", true},
+		{"a source deep below", "tools/x/sub/deep/a.go", true},
+		{"a new file of a folder", "tools/x/files/new.yaml", true},
+		{"a test", "tools/x/sub/a_test.go", false},
+		{"a page", "tools/x/README.md", false},
+		{"what was not asked for", "tools/y/a.go", false},
+	} {
+		root := t.TempDir()
+		for _, path := range []string{"scripts/make.sh", "tools/x/sub/deep/a.go", "tools/x/sub/a_test.go", "tools/x/README.md", "tools/y/a.go"} {
+			write(t, root, path, "x")
+		}
+		before, err := TreeDigest(root, "tools/x", "scripts/make.sh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, root, row.path, "y")
+		if after, err := TreeDigest(root, "tools/x", "scripts/make.sh"); err != nil || (after != before) != row.changes {
+			t.Errorf("%s: the digest went from %s to %s, %v; want a change: %v", row.name, before, after, err, row.changes)
+		}
+	}
+	if _, err := TreeDigest(t.TempDir(), "tools/x"); err == nil {
+		t.Error("a folder that is not there has a digest")
+	}
+}
+
 func TestSourceDigestCountsWhereAFileEnds(t *testing.T) {
 	one, two := tree(t), tree(t)
 	write(t, one, "app/a.go", "ab")

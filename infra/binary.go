@@ -38,6 +38,11 @@ func NewBinary(ctx *pulumi.Context, name, arch string, parent pulumi.Resource) (
 	if err != nil {
 		return nil, err
 	}
+	return printed(made, name), nil
+}
+
+// printed is the binary that a command made and printed as JSON.
+func printed(made *local.Command, name string) *Binary {
 	field := func(get func(build.Binary) string) pulumi.StringOutput {
 		return made.Stdout.ApplyT(func(stdout string) (string, error) {
 			b, err := parseBinary(stdout)
@@ -48,7 +53,7 @@ func NewBinary(ctx *pulumi.Context, name, arch string, parent pulumi.Resource) (
 		SHA256: field(func(b build.Binary) string { return b.SHA256 }),
 		name:   name,
 		path:   field(func(b build.Binary) string { return b.Path }),
-	}, nil
+	}
 }
 
 func parseBinary(stdout string) (build.Binary, error) {

@@ -24,6 +24,7 @@ const (
 // The roles that the services and the load test look for.
 const (
 	RoleServer   = "server" // of the cluster
+	RoleAgent    = "agent"  // of the cluster
 	RoleApp      = "app"    // the workload where there is no cluster
 	RoleDatabase = "database"
 	RoleCache    = "cache"
@@ -33,7 +34,7 @@ const (
 
 var (
 	kinds    = []string{KindNspawn, KindLibvirt, KindProxmox, KindSSH}
-	roles    = []string{RoleServer, "agent", RoleApp, RoleDatabase, "replica", RoleCache, RoleEdge, "objectstore", "monitoring", RoleLoadgen}
+	roles    = []string{RoleServer, RoleAgent, RoleApp, RoleDatabase, "replica", RoleCache, RoleEdge, "objectstore", "monitoring", RoleLoadgen}
 	archs    = []string{"amd64", "arm64"}
 	policies = []string{"noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"}
 	nameRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,14}$`)
@@ -46,6 +47,7 @@ const maxHosts = 240
 type Config struct {
 	Network  NetworkConfig  `json:"network"`
 	Hosts    []HostConfig   `json:"hosts"`
+	Cluster  ClusterConfig  `json:"cluster"`
 	Postgres PostgresConfig `json:"postgres"`
 	Redis    RedisConfig    `json:"redis"`
 	Edge     EdgeConfig     `json:"edge"`
@@ -68,6 +70,9 @@ type HostConfig struct {
 	LinkMbps  float64  `json:"linkMbps"` // 0: unknown
 	Address   string   `json:"address"`  // nspawn hosts get theirs in order, from .11 on
 	Arch      string   `json:"arch"`     // amd64 or arm64; nspawn hosts have this computer's
+
+	Labels map[string]string `json:"labels,omitempty"` // of its node in the cluster
+	Taints []string          `json:"taints,omitempty"` // of its node: KEY=VALUE:EFFECT
 }
 
 // PostgresConfig sets the database up. The rest comes from its host's memory.
@@ -94,6 +99,7 @@ type EdgeConfig struct {
 func Defaults() Config {
 	return Config{
 		Network:  NetworkConfig{Name: "lab-local", Subnet: "10.77.0.0/24", Loopback: "127.77.0.0/24"},
+		Cluster:  clusterDefaults(),
 		Postgres: PostgresConfig{MaxConnections: 100, WorkMemMiB: 4},
 		Redis:    RedisConfig{Policy: "volatile-lru"},
 		Edge:     EdgeConfig{Workers: 1, WorkerConnections: 4096, Keepalive: 64, BufferKiB: 16},
@@ -147,6 +153,7 @@ func (c Config) problems() []config.Problem {
 	if len(c.Hosts) > 0 {
 		c.checkTogether(&k)
 		c.checkRoles(&k)
+		c.checkCluster(&k)
 	}
 	c.checkServices(&k)
 	return k.Problems

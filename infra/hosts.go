@@ -27,7 +27,8 @@ type Host struct {
 	// Digest changes with everything of the host that can move the ceiling.
 	Digest pulumi.StringOutput
 
-	identity pulumi.StringOutput // of the machine's disk: another disk, another identity
+	disk     pulumi.StringOutput // another one is another machine
+	identity pulumi.StringOutput // of the disk with its host key
 	machine  []pulumi.Resource   // what a script on the host has to wait for
 }
 

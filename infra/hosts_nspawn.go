@@ -100,7 +100,7 @@ func newNspawnHost(ctx *pulumi.Context, c Config, i int, g *ground, parent pulum
 	host.identity = pulumi.All(g.base.Stdout, hostPublic).ApplyT(func(v []any) string {
 		return Digest(v[0], v[1], c.Network.Name, h.Name, h.Address)
 	}).(pulumi.StringOutput)
-	disk := g.base.Stdout.ApplyT(func(base string) string {
+	host.disk = g.base.Stdout.ApplyT(func(base string) string {
 		return Digest(base, c.Network.Name, h.Name, h.Address)
 	}).(pulumi.StringOutput)
 	machine, err := local.NewCommand(ctx, h.Name, &local.CommandArgs{
@@ -108,7 +108,7 @@ func newNspawnHost(ctx *pulumi.Context, c Config, i int, g *ground, parent pulum
 		Delete:   pulumi.Sprintf("%s machine down %s %s", LabCLI, c.Network.Name, h.Name),
 		Stdin:    pulumi.ToSecret(spec).(pulumi.StringOutput),
 		Logging:  local.LoggingStderr,
-		Triggers: pulumi.Array{disk},
+		Triggers: pulumi.Array{host.disk},
 	}, pulumi.Parent(host), pulumi.DependsOn([]pulumi.Resource{g.base, g.network}), pulumi.DeleteBeforeReplace(true))
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func newPlannedHosts(ctx *pulumi.Context, c Config, parent pulumi.Resource) ([]*
 		}
 		host.Connection = remote.ConnectionArgs{Host: pulumi.String(h.Address), User: pulumi.String("root")}.ToConnectionOutput()
 		host.Digest = pulumi.String(Digest(h)).ToStringOutput()
-		host.identity = host.Digest
+		host.disk, host.identity = host.Digest, host.Digest
 		if err := host.finish(ctx); err != nil {
 			return nil, fmt.Errorf("declare host %s: %w", h.Name, err)
 		}

@@ -16,6 +16,7 @@ type Infra struct {
 	Database DatabaseEndpoint
 	Cache    CacheEndpoint
 	Edge     *EdgeEndpoint
+	Cluster  *ClusterEndpoint // nil when there is none
 	// Planned tells that the hosts' kind can't be brought up yet: they are
 	// declared and checked, the endpoints are where they will be, and no service,
 	// workload or load test can be set up on them.
@@ -71,6 +72,9 @@ func New(ctx *pulumi.Context, c Config, opts ...pulumi.ResourceOption) (*Infra, 
 	if in.Planned && !ctx.DryRun() {
 		return nil, c.notAvailable()
 	}
+	if err := c.unpinned(ctx.Stack()); err != nil && !ctx.DryRun() {
+		return nil, err
+	}
 	if err := ctx.RegisterComponentResource("lab:infra:Infra", "infra", in, opts...); err != nil {
 		return nil, fmt.Errorf("declare the infrastructure: %w", err)
 	}
@@ -78,12 +82,15 @@ func New(ctx *pulumi.Context, c Config, opts ...pulumi.ResourceOption) (*Infra, 
 	if in.Hosts, err = newHosts(ctx, c, in); err != nil {
 		return nil, err
 	}
-	for _, declare := range []func(*pulumi.Context, Config, *Infra) error{newPostgres, newRedis, newEdge} {
+	for _, declare := range []func(*pulumi.Context, Config, *Infra) error{newCluster, newPostgres, newRedis, newEdge} {
 		if err := declare(ctx, c, in); err != nil {
 			return nil, err
 		}
 	}
 	digests := pulumi.StringArray{pulumi.String(Digest(c.Postgres, c.Redis, c.Edge, serviceFiles()))}
+	if in.Cluster != nil {
+		digests = append(digests, in.Cluster.Digest)
+	}
 	for _, h := range in.Hosts {
 		digests = append(digests, h.Digest)
 	}

@@ -13,6 +13,15 @@ import (
 	"lab/golden"
 )
 
+// What the scripts of a cluster print.
+const (
+	mockHash       = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+	mockKubeconfig = `clusters: [{name: default, cluster: {server: "https://127.0.0.1:6443", certificate-authority-data: Q0E=}}]
+users: [{name: default, user: {client-certificate-data: Q0VSVA==, client-key-data: S0VZ}}]
+contexts: [{name: default, context: {cluster: default, user: default}}]
+current-context: default`
+)
+
 // mocks answers as the plugins do, and keeps what was declared.
 type mocks struct {
 	mu       sync.Mutex
@@ -32,8 +41,17 @@ func (m *mocks) NewResource(args pulumi.MockResourceArgs) (string, resource.Prop
 		out["base64"] = resource.MakeSecret(resource.NewProperty(seed))
 	case "random:index/randomPassword:RandomPassword":
 		out["result"] = resource.MakeSecret(resource.NewProperty("topsecretpassword"))
+	case "command:remote:Command":
+		switch args.Name {
+		case "cluster-ca":
+			out["stdout"] = resource.NewProperty(mockHash + "\n")
+		case "cluster-kubeconfig":
+			out["stdout"] = resource.MakeSecret(resource.NewProperty(mockKubeconfig))
+		}
 	case "command:local:Command":
-		if !m.preview {
+		if strings.HasPrefix(args.Name, "labkube-") {
+			out["stdout"] = resource.NewProperty(`{"path":".lab/build/labkube-amd64.tar","sha256":"s1"}`)
+		} else if !m.preview {
 			out["stdout"] = resource.NewProperty(`{"digest":"d1"}`)
 		}
 	}

@@ -64,6 +64,9 @@ func networkSpec(c Config, incarnation int) nspawn.NetworkSpec {
 		if slices.Contains(h.Roles, RoleEdge) {
 			forward(i, forwardedWeb, edgePort)
 		}
+		if slices.Contains(h.Roles, RoleServer) && c.Cluster.enabled() {
+			forward(i, apiPort, apiPort)
+		}
 	}
 	return spec
 }

@@ -25,8 +25,15 @@ func File(name string) string {
 	return string(raw)
 }
 
-// serviceFiles are the texts of all embedded files, by name.
+// serviceFiles are the texts of the embedded files that the services use, by name.
 func serviceFiles() map[string]string {
+	texts := embeddedFiles()
+	maps.DeleteFunc(texts, func(name, _ string) bool { return isClusterFile(name) })
+	return texts
+}
+
+// embeddedFiles are the texts of all embedded files, by name.
+func embeddedFiles() map[string]string {
 	texts := map[string]string{}
 	names, err := fs.Glob(files, "files/*")
 	if err != nil {
@@ -44,6 +51,9 @@ func serviceFiles() map[string]string {
 func scriptCommand(timeout time.Duration) string {
 	return fmt.Sprintf("timeout --kill-after=10 %d bash -s", int(timeout.Seconds()))
 }
+
+// undoCommand is scriptCommand for a script that undoes its work.
+func undoCommand(timeout time.Duration) string { return "lab_undo=1 " + scriptCommand(timeout) }
 
 // scriptStdin is what bash reads on the host: the variables as quoted
 // assignments, the library, then the script in a function with /dev/null as its

@@ -96,7 +96,7 @@ func TestCheckVariables(t *testing.T) {
 }
 
 func TestScriptsAreBash(t *testing.T) {
-	for name, text := range serviceFiles() {
+	for name, text := range embeddedFiles() {
 		if !strings.HasSuffix(name, ".sh") {
 			continue
 		}

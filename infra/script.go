@@ -27,6 +27,11 @@ type ScriptArgs struct {
 	Triggers []pulumi.StringInput
 	// Timeout ends the script on the host; 0 means 300 s.
 	Timeout time.Duration
+	// Undo tells that the script can undo its work: it is run once more, with
+	// lab_undo set, when the resource is deleted. What changes runs it again in
+	// place, as a replacement would undo too: only another disk replaces it, with
+	// which, by DeletedWith, the undoing is left out.
+	Undo bool
 }
 
 // NewScript runs a script on a host by SSH: the one way to do so. The script and
@@ -45,18 +50,28 @@ func NewScript(ctx *pulumi.Context, name string, args *ScriptArgs, opts ...pulum
 	for k, v := range args.Secrets {
 		secrets[k] = v
 	}
+	triggers := pulumi.Array{args.Host.identity}
+	var undo pulumi.StringPtrInput
+	if args.Undo {
+		undo = pulumi.String(undoCommand(timeout))
+		triggers = pulumi.Array{args.Host.disk}
+		secrets["lab_triggers"] = pulumi.StringArray(args.Triggers).ToStringArrayOutput().ApplyT(func(resolved []string) string { return Digest(resolved) }).(pulumi.StringOutput)
+		opts = append(opts, pulumi.DeleteBeforeReplace(true))
+	} else {
+		triggers = append(triggers, pulumi.String(Digest(args.Script, args.Variables)))
+		for _, t := range args.Triggers {
+			triggers = append(triggers, t)
+		}
+	}
 	stdin := secrets.ToStringMapOutput().ApplyT(func(resolved map[string]string) string {
 		return scriptStdin(name, timeout, args.Script, args.Variables, resolved)
 	}).(pulumi.StringOutput)
-	triggers := pulumi.Array{args.Host.identity, pulumi.String(Digest(args.Script, args.Variables))}
-	for _, t := range args.Triggers {
-		triggers = append(triggers, t)
-	}
 	command := scriptCommand(timeout)
 	return remote.NewCommand(ctx, name, &remote.CommandArgs{
 		Connection: args.Host.Connection,
 		Create:     pulumi.String(command),
 		Update:     pulumi.String(command),
+		Delete:     undo,
 		Stdin:      pulumi.ToSecret(stdin).(pulumi.StringOutput),
 		Logging:    remote.LoggingStderr,
 		Triggers:   triggers,
