@@ -64,7 +64,7 @@ func (c Config) checkCluster(k *config.Checker, lab Lab) {
 	c.Web.check(k, "workloads.web")
 	c.Worker.check(k, "workloads.worker")
 	if c.Chart.Given() {
-		k.Add(lab.Cluster, "workloads.chart", c.Chart.source(), "is given, but the stack has no cluster", "give a host the role server, or remove the chart")
+		k.Add(lab.Cluster, "workloads.chart", c.Chart.source(), "is given, but the stack has no cluster", "declare infra.cluster, or remove the chart")
 		c.Chart.check(k, lab.Subnet)
 		return // what its pods hold of the database is not known
 	}
