@@ -50,7 +50,8 @@ fi
 # A run that was cut is no measurement. A target that did not answer is one.
 if grep -q '"aborted":"' "$result" && ! grep -q '"aborted":"before any load' "$result"; then
   mv "$result" "$dir/aborted.json"
-  log "the run was cut: $(grep -o '"aborted":"[^"]*"' "$dir/aborted.json"); run pulumi up again"
+  reason=$(grep -oE '"aborted":"([^"\\]|\\.)*"' "$dir/aborted.json" | head -n 1)
+  log "the run was cut: $(sed -E 's/^"aborted":"(.*)"$/\1/; s/\\"/"/g' <<<"$reason"); run pulumi up again"
   exit 1
 fi
 cat "$result"

@@ -81,6 +81,9 @@ func load(path string, schedule *analysis.Scenario) (Loaded, error) {
 		return Loaded{}, fmt.Errorf("%w; raw results are in results/STACK/, one a run", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return Loaded{}, fmt.Errorf("%s is a folder; give its files, such as %s", path, filepath.Join(path, "*.json"))
+	}
 	text, err := plain(f)
 	if err != nil {
 		return Loaded{}, fmt.Errorf("%s: %w", path, err)

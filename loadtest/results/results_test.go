@@ -51,6 +51,7 @@ func TestWhatIsNoResultIsNamed(t *testing.T) {
 		ofK6 + "formats-legacy.json":             "legacy --summary-export",
 		ofK6 + "sat-known-1/samples.ndjson.gz":   "--scenario",
 		filepath.Join(t.TempDir(), "nowhere.js"): "results/STACK/",
+		ofK6:                                     "is a folder; give its files, such as " + ofK6 + "*.json",
 	} {
 		if _, err := Load([]string{path}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
