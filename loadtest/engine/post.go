@@ -44,6 +44,8 @@ type post struct {
 	state atomic.Int32
 	conn  net.Conn // of the worker; set before it listens
 	job   job      // set before it is posted
+	last  job      // of the worker: done when it listens
+	told  bool     // of the worker: it listens
 	// until is the connection's deadline, as time since the engine began, or earlier.
 	// Both sides may set it for one job: to the same.
 	until atomic.Int64
@@ -75,28 +77,35 @@ func (w *worker) give(j job) {
 	w.jobs <- j
 }
 
-// open makes a worker ready to listen, if it has a connection still. What was said
-// beyond the answer would be taken for the next one: that connection ends.
-func (w *worker) open() {
-	if w.conn != nil && w.reader.Buffered() > 0 {
-		w.close()
+// next is the worker's next job; last is the one that it has done. It says false
+// when the job came by the channel, and isn't written yet.
+func (w *worker) next(last job) (j job, posted, ok bool) {
+	if j, posted = w.listen(last); posted {
+		return j, true, true
 	}
-	if w.conn == nil || !w.engine.posting {
-		w.post.state.Store(waiting)
-		return
-	}
-	w.post.conn = w.conn
-	w.post.state.Store(listening)
+	j, ok = <-w.jobs
+	return j, false, ok
 }
 
-// listen waits for a posted job. It says false at once when the worker isn't open,
-// when nothing was posted until the last request's deadline, and when the connection
-// ends, or says what nobody asked for.
-func (w *worker) listen() (j job, ok bool) {
-	if w.post.state.Load() == waiting {
+// listen waits for a posted job. It says false at once when the worker can't listen,
+// and later when nothing was posted until the last request's deadline, or when the
+// connection ends or says what nobody asked for.
+func (w *worker) listen(last job) (j job, ok bool) {
+	if w.conn != nil && w.reader.Buffered() > 0 {
+		w.close() // what was said beyond the answer would be taken for the next one
+	}
+	if w.conn == nil || !w.engine.posting {
+		w.rest(last)
 		return job{}, false
 	}
-	_, err := w.reader.Peek(1) // its error is that of the next read, too
+	w.post.conn, w.post.last, w.post.told = w.conn, last, false
+	// The worker waits until there is something to read, and doesn't try to before: a
+	// read that finds nothing costs as much as one that does.
+	err := w.raw.Read(w.readable)
+	if !w.post.told { // the deadline had passed already, or the connection is closed
+		w.rest(last)
+		return job{}, false
+	}
 	idle := errors.Is(err, os.ErrDeadlineExceeded)
 	if w.post.state.CompareAndSwap(listening, waiting) {
 		if !idle { // else the connection stays, and the next job comes by the channel
@@ -104,11 +113,33 @@ func (w *worker) listen() (j job, ok bool) {
 		}
 		return job{}, false
 	}
+	w.post.state.Store(waiting)
 	if j = w.post.job; idle && time.Since(j.sent) < w.engine.timeout {
 		w.post.until.Store(0) // the deadline that passed was an earlier request's
 		w.due(w.conn, j.sent)
 	}
 	return j, true
+}
+
+// readable is called when the connection begins to be watched, and when it may be
+// read. Only from the first call on may a request be posted: an answer that came
+// before would not be seen.
+func (w *worker) readable(uintptr) bool {
+	if w.post.told {
+		return true
+	}
+	w.post.told = true
+	w.post.state.Store(listening)
+	w.rest(w.post.last)
+	return false
+}
+
+// rest makes the worker known as idle, and its last job as done.
+func (w *worker) rest(last job) {
+	w.engine.rest(w)
+	if last.pending != nil {
+		last.pending.Done()
+	}
 }
 
 // end lets an idle worker go.

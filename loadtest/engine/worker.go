@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"lab/loadtest/analysis"
@@ -76,19 +77,16 @@ type worker struct {
 	engine *Engine
 	jobs   chan job
 	conn   net.Conn
+	raw    syscall.RawConn // of conn, where requests are posted
 	reader *bufio.Reader
 	post   post
 }
 
 func (w *worker) serve() {
 	defer w.close()
-	for {
-		j, posted := w.listen()
+	j, ok := <-w.jobs
+	for posted := false; ok; {
 		if !posted {
-			var ok bool
-			if j, ok = <-w.jobs; !ok {
-				return
-			}
 			j.sent = time.Now()
 			j.meter.begin(j.intended, j.sent)
 		}
@@ -98,9 +96,7 @@ func (w *worker) serve() {
 			kind = "timeout" // it came within the slack
 		}
 		j.meter.end(j.intended, j.sent, end, kind)
-		w.open()
-		w.engine.rest(w)
-		j.pending.Done()
+		j, posted, ok = w.next(j)
 	}
 }
 
@@ -136,6 +132,9 @@ func (w *worker) try(r *request, sent time.Time) (kind string, answered bool) {
 		}
 		w.conn, w.reader = conn, bufio.NewReaderSize(conn, 4<<10)
 		w.post.until.Store(0)
+		if w.engine.posting {
+			w.raw, _ = conn.(*net.TCPConn).SyscallConn() // fails for no connection only
+		}
 	}
 	w.due(w.conn, sent)
 	if _, err := w.conn.Write(r.raw); err != nil {
