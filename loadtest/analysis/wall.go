@@ -82,5 +82,33 @@ func wall(r Result, v Verdict, m reading) (string, []Finding) {
 			why = append(why, c.Sentence)
 		}
 	}
+	if v.Status == StatusTargetDown {
+		why = append(why, unheard(r.Steps)...)
+	}
 	return "none: " + strings.Join(why, "; "), findings
+}
+
+// unheard names the hosts that were read, and then no more up to the end: one out of
+// memory answers nobody.
+func unheard(steps []Step) []string {
+	if len(steps) == 0 {
+		return nil
+	}
+	var out []string
+	for _, h := range steps[len(steps)-1].Hosts {
+		var before *HostUse
+		since := 0.0 // req/s of the first step without readings
+		for _, s := range slices.Backward(steps) {
+			if i := slices.IndexFunc(s.Hosts, func(u HostUse) bool { return u.Host == h.Host }); i >= 0 && s.Hosts[i].Samples > 0 {
+				before = &s.Hosts[i]
+				break
+			}
+			since = s.OfferedRPS
+		}
+		if before != nil && since > 0 {
+			out = append(out, fmt.Sprintf("%s gave no readings from %s req/s on (memory at %d%%, CPU at %d%% before)",
+				h.Host, formatRate(since), percent(before.MemoryRatio), percent(before.CPURatio)))
+		}
+	}
+	return out
 }

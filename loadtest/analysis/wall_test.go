@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -141,6 +142,29 @@ func TestKilledProcessesAreNamed(t *testing.T) {
 	}
 	if v := Analyze(r); v.Status != StatusTargetDown || !strings.Contains(v.Wall, "app out of memory") {
 		t.Errorf("%s, %q", v.Status, v.Wall)
+	}
+}
+
+// A host without memory answers nobody: that it fell silent is all that is known of it.
+func TestHostsThatFellSilentAreNamed(t *testing.T) {
+	r := ramp(100, func(s *Step) {
+		if s.OfferedRPS > 85 {
+			s.Completed, s.P95Ms, s.Hosts[0].Samples = 0, 0, 0
+			return
+		}
+		s.Hosts[0].MemoryRatio = s.OfferedRPS / 100
+	})
+	var last, first float64
+	for _, s := range slices.Backward(r.Steps) {
+		if s.OfferedRPS <= 85 {
+			last = s.OfferedRPS
+			break
+		}
+		first = s.OfferedRPS
+	}
+	want := fmt.Sprintf("none: the target did not answer; app gave no readings from %s req/s on (memory at %.0f%%, CPU at ", formatRate(first), last)
+	if v := Analyze(r); v.Status != StatusTargetDown || !strings.HasPrefix(v.Wall, want) {
+		t.Errorf("%s, %q; want it to begin with %q", v.Status, v.Wall, want)
 	}
 }
 

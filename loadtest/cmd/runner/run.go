@@ -63,9 +63,13 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 	defer crew.End()
 	fmt.Fprintln(log, outlook(p.Scenario))
 	t := timing{sc: p.Scenario}
+	var begun mark
 	for {
 		probe, done := analysis.Next(p.Scenario, result.Steps)
 		if done {
+			if n := len(result.Steps); n > 0 {
+				w.recount(ctx, result.Steps[n-1].Hosts, begun, recovery)
+			}
 			fmt.Fprintln(log, w.cost())
 			fmt.Fprintln(log, summary(*result))
 			return ""
@@ -73,7 +77,7 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 		if t.next(probe, result.LoadSeconds) {
 			fmt.Fprintln(log, t.runs(*result))
 		}
-		begun := w.mark()
+		begun = w.mark()
 		step, start, err := g.Step(ctx, probe)
 		step.Run = probe.Run
 		if ctx.Err() != nil {

@@ -21,6 +21,7 @@ const (
 	sampleTimeout = 3 * time.Second  // a host that is out of CPU answers late
 	firstTimeout  = 10 * time.Second // for the samplers to come up
 	clockAge      = 30 * time.Second // clocks are set meanwhile
+	recovery      = time.Minute      // for a host to answer again that has run out of memory
 )
 
 // watcher reads every host each second.
@@ -179,9 +180,7 @@ func (w *watcher) between(from, until time.Time, begun mark, processes map[strin
 	for _, h := range w.plan.Hosts {
 		u := use(h, windows[h.Name], until.Sub(from))
 		u.ForeignCPURatio = foreign[last[h.Name].Boot]
-		if n := len(w.readings[h.Name]); n > 0 {
-			u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[h.Name].Counters, w.readings[h.Name][n-1].Counters)
-		}
+		w.count(&u, begun)
 		if own, generates := processes[h.Name]; generates {
 			// The process is part of its host: also a host without samples uses so much.
 			u.CPURatio = max(u.CPURatio, own/h.CPUs)
@@ -191,6 +190,41 @@ func (w *watcher) between(from, until time.Time, begun mark, processes map[strin
 		s.hosts = append(s.hosts, u)
 	}
 	return s
+}
+
+// count sets a host's overflows and kills since a step began.
+func (w *watcher) count(u *analysis.HostUse, begun mark) {
+	if n := len(w.readings[u.Host]); n > 0 {
+		u.ListenOverflows, u.OOMKills = sample.Events(begun.readings[u.Host].Counters, w.readings[u.Host][n-1].Counters)
+	}
+}
+
+// recount waits for the hosts of the last step that have said nothing since it began,
+// and counts its overflows and kills again. A host without memory answers nobody: what
+// the kernel killed there is known only when it does again.
+func (w *watcher) recount(ctx context.Context, hosts []analysis.HostUse, begun mark, patience time.Duration) {
+	for deadline := time.Now().Add(patience); w.silent(hosts, begun) && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sampleEvery / 4):
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range hosts {
+		w.count(&hosts[i], begun)
+	}
+}
+
+// silent says whether a host has not been read since a step began.
+func (w *watcher) silent(hosts []analysis.HostUse, begun mark) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(hosts, func(u analysis.HostUse) bool {
+		readings := w.readings[u.Host]
+		return len(readings) > 0 && !readings[len(readings)-1].At.After(begun.at)
+	})
 }
 
 // inside are the counters read in the window.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
 
+	"lab/loadtest/analysis"
 	"lab/loadtest/plan"
 	"lab/loadtest/sample"
 )
@@ -45,6 +47,35 @@ func TestEventsOutsideTheWindowAreKept(t *testing.T) {
 	if next := w.between(start.Add(seconds(15)), start.Add(seconds(20)), w.mark(), nil).hosts; next[0].OOMKills != 0 {
 		t.Errorf("the next step counts %d kills again", next[0].OOMKills)
 	}
+}
+
+// What was killed on a host that did not answer is counted once it does again.
+func TestEventsOfASilentHostAreWaitedFor(t *testing.T) {
+	const patience = time.Minute // of which no more is waited than needed
+	start := time.Now()
+	reading := func(at time.Time, kills int64) sample.Reading {
+		return sample.Reading{At: at, Counters: sample.Counters{OOMKills: kills}}
+	}
+	w := &watcher{readings: map[string][]sample.Reading{"app": {reading(start, 0)}, "database": {reading(start, 1)}}}
+	begun := w.mark()
+	w.readings["app"] = append(w.readings["app"], reading(begun.at.Add(time.Second), 0))
+	hosts := []analysis.HostUse{{Host: "app"}, {Host: "database"}, {Host: "never read"}}
+	if !w.silent(hosts, begun) {
+		t.Fatal("the database was read since the step began")
+	}
+	go func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.readings["database"] = append(w.readings["database"], reading(begun.at.Add(time.Minute), 3))
+	}()
+	w.recount(context.Background(), hosts, begun, patience)
+	if hosts[0].OOMKills != 0 || hosts[1].OOMKills != 2 || hosts[2].OOMKills != 0 {
+		t.Errorf("%+v; want 2 kills on the database", hosts)
+	}
+
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	w.recount(gone, []analysis.HostUse{{Host: "app"}}, mark{at: start.Add(time.Hour)}, patience) // returns
 }
 
 // What a host used that could not be read is not the work of others.
