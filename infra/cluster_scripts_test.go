@@ -62,11 +62,14 @@ func (b *bed) run(variables map[string]string, text string, scripts ...string) (
 	if !found {
 		b.t.Fatal("lib.sh has no install_packages")
 	}
-	s.WriteString("set -Eeuo pipefail\nlog() { echo \"$*\" >&2; }\n#" + functions + "\nlab_main() {\n" + clusterScript(scripts...) + text + "\n}\nlab_main </dev/null\nexit\n")
+	s.WriteString("set -Eeuo pipefail\nlog() { echo \"$*\" >&2; }\ntrap 'log \"status $? from: $BASH_COMMAND\"' ERR\n#" + functions + "\nlab_main() {\n" + clusterScript(scripts...) + text + "\n}\nlab_main </dev/null\nexit\n")
 	cmd := exec.Command("bash", "-s")
 	cmd.Stdin = strings.NewReader(s.String())
 	cmd.Env = append(os.Environ(), "PATH="+b.path("bin")+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
+	if err == nil && strings.Contains(string(out), " from: ") {
+		b.t.Errorf("it succeeds, but reports an error on its way: %s", out)
+	}
 	return string(out), err
 }
 

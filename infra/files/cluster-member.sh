@@ -34,7 +34,7 @@ mapfile -t set_taints < <(printf '%s' "${taints?}")
 mapfile -t drop_labels < <(stale "$(sed "$key" <<<"$had_labels")" "$(sed "$key" <<<"$labels")")
 # A taint that the node has not can't be taken away: a run that was cut may have done it.
 mapfile -t drop_taints < <(stale "$(sed "$key_and_effect" <<<"$had_taints")" "$(sed "$key_and_effect" <<<"$taints")" |
-  grep -Fx -f <(awk '{ print $0 "-" }' <<<"$has_taints"))
+  grep -Fx -f <(awk '{ print $0 "-" }' <<<"$has_taints") || true)
 if [ $((${#set_labels[@]} + ${#drop_labels[@]})) -gt 0 ]; then
   kubectl label node "$node" --overwrite "${set_labels[@]}" "${drop_labels[@]}" >&2
 fi

@@ -118,7 +118,7 @@ remove_node() {
   # Pods outlive the unit.
   while read -r pid; do
     kill -KILL "$pid" 2>/dev/null || true # it may have ended
-  done < <(grep -lsE "/kubepods|/$unit" /proc/[0-9]*/cgroup | cut -d/ -f3)
+  done < <(grep -lsE "/kubepods|/$unit" /proc/[0-9]*/cgroup | cut -d/ -f3 || true)
   while read -r mount; do
     umount -l "$mount" || true # below one that is gone
   done < <(awk -v a="$data/" -v b=/var/lib/kubelet/ -v c="/run/$program/" \
