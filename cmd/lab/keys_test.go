@@ -50,16 +50,18 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (.*) \\|$")
-	verdict, scenario, host := reflect.TypeFor[analysis.Verdict](), reflect.TypeFor[analysis.Scenario](), reflect.TypeFor[analysis.HostUse]()
+	verdict, scenario := reflect.TypeFor[analysis.Verdict](), reflect.TypeFor[analysis.Scenario]()
+	host, cluster := reflect.TypeFor[analysis.HostUse](), reflect.TypeFor[analysis.KubernetesUse]()
 	for heading, of := range map[string]struct {
 		value reflect.Type
 		apart []reflect.Type
 	}{
 		"## lab analyze --json":           {reflect.TypeFor[explained](), nil},
 		"## lab analyze --compare --json": {reflect.TypeFor[analysis.Comparison](), nil},
-		"## The raw result":               {reflect.TypeFor[analysis.Result](), []reflect.Type{scenario, host}},
+		"## The raw result":               {reflect.TypeFor[analysis.Result](), []reflect.Type{scenario, host, cluster}},
 		"### The scenario":                {scenario, nil},
 		"### A host":                      {host, nil},
+		"### A cluster":                   {cluster, nil},
 		"## The ledger":                   {reflect.TypeFor[ledger.Row](), []reflect.Type{verdict, scenario}},
 	} {
 		_, section, found := strings.Cut(string(raw), "\n"+heading+"\n")

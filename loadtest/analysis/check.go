@@ -30,6 +30,7 @@ func check(r Result, v Verdict, m reading) (Status, []string) {
 	if r.Aborted != "" {
 		why = append(why, "the run was cut: "+r.Aborted)
 	}
+	why = append(why, lostNodes(r.Steps)...)
 	switch v.Status {
 	case StatusTargetDown:
 		return v.Status, append(why, "the target did not answer")

@@ -29,8 +29,8 @@ type StepExplanation struct {
 
 // Watched is a resource near the ceiling and how much of it makes it the wall.
 type Watched struct {
-	Host      string  `json:"host"`
-	Resource  string  `json:"resource"` // cpu, disk, nic, memory, conntrack, connections, pool, thread
+	Host      string  `json:"host"`     // of a cluster's pods, their workload or autoscaler
+	Resource  string  `json:"resource"` // cpu, disk, nic, memory, conntrack, connections, pool, thread, HPA replicas, pods throttled
 	Ratio     float64 `json:"ratio"`    // of what there is
 	WallRatio float64 `json:"wallRatio"`
 	Wall      bool    `json:"wall"` // it is at or above it
@@ -115,6 +115,14 @@ func watched(near []Step) []Watched {
 		if threadNames[u.Service] != "" {
 			add(u.Host, u.Service+" thread", u.ThreadRatio, hotThread, threadHot(u))
 		}
+	}
+	for _, a := range autoscalers(near) {
+		if a.MaxReplicas > 0 {
+			add(a.Name, "HPA replicas", a.Replicas/float64(a.MaxReplicas), 1, atMax(a))
+		}
+	}
+	for _, w := range podGroups(near) {
+		add(w.Name, "pods throttled", w.ThrottledRatio, podThrottled, throttledPods(w))
 	}
 	for _, g := range generators(near) {
 		if g.Samples > 0 {

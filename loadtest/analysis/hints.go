@@ -33,6 +33,9 @@ func hints(sc Scenario, steps, near []Step) string {
 			out = append(out, "no samples of "+h.Host)
 		}
 	}
+	if slices.ContainsFunc(near, func(s Step) bool { return s.Kubernetes != nil }) && len(clusters(near)) == 0 {
+		out = append(out, "no samples of the cluster")
+	}
 	if len(out) == 0 {
 		return ""
 	}

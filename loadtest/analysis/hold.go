@@ -9,18 +9,21 @@ const (
 	minHeld     = 2
 	maxHeld     = 12     // steps of the hold, while the plateau is not
 	steadyError = 0.0045 // of its mean: the standard error of a plateau known well enough
+	maxSettle   = 3      // times SettleSeconds: an autoscaler that is not done then never is
 )
 
 // settle overloads the target on, at the lowest rate at which the bracket failed,
 // until the overload has lasted SettleSeconds: an autoscaler has its time to
-// answer it before the ramp is walked.
+// answer it before the ramp is walked. One that is seen to be at work gets more.
 func settle(sc Scenario, bracket, held []Step) (Probe, bool) {
 	over := failed(bracket)
 	if len(over) == 0 || capHeld(sc, bracket) {
 		return Probe{}, false
 	}
 	lasted := loadSeconds(sc, bracket[len(bracket)-trailingFailures(bracket):]) + loadSeconds(sc, held)
-	return holdProbe(sc, lowest(over)), lasted < sc.SettleSeconds
+	all := slices.Concat(bracket, held)
+	atWork := scaling(all[len(all)-1]) && lasted < maxSettle*sc.SettleSeconds
+	return holdProbe(sc, lowest(over)), lasted < sc.SettleSeconds || atWork
 }
 
 // hold overloads the target for two more steps at the end, and on while the

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -50,6 +51,57 @@ func TestMovingCapacities(t *testing.T) {
 			if longest > searchSeconds {
 				t.Errorf("%s: %.0f s of load in a run", row.name, longest)
 			}
+		}
+	}
+}
+
+// An autoscaler that is slower than settleSeconds is waited for where it is seen.
+// Unseen, the ramp begins below its threshold, and some runs end before it added what
+// it could.
+func TestASlowAutoscalerIsWaitedFor(t *testing.T) {
+	const seeds, capacity, most, delay = 10, 260, 2, 150
+	sc := DefaultScenario()
+	sc.FloorRPS, sc.CapRPS, sc.WarmupSeconds, sc.Repeats = 100, 5000, 0, 1
+	for _, seen := range []bool{true, false} {
+		full := 0
+		for seed := range uint64(seeds) {
+			replicas, before := 1.0, 1.0
+			moves := autoscaler(capacity, delay, most)
+			s := &simulation{
+				system: system{capacity: capacity, servers: 4, limit: sc.MaxInFlight, moves: func(second, offered float64) float64 {
+					replicas = moves(second, offered)
+					return replicas
+				}},
+				random: rand.New(rand.NewPCG(seed, 1)), factor: 1,
+			}
+			r := Result{Version: 1, RunID: "sim", Scenario: sc}
+			for len(r.Steps) < 500 {
+				p, done := Next(sc, r.Steps)
+				if done {
+					break
+				}
+				step := s.step(p)
+				if seen {
+					step.Kubernetes = k3sOf(nil)
+					a := hpa("web", int(replicas), most, p.OfferedRPS/(0.8*capacity*replicas))
+					a.FirstReplicas = int(before)
+					step.Kubernetes.Autoscalers = []AutoscalerUse{a}
+				}
+				before = replicas
+				r.Steps = append(r.Steps, step)
+				r.LoadSeconds += p.Seconds
+			}
+			v := Analyze(r)
+			if math.Abs(v.CeilingRPS/(most*capacity)-1) < 0.05 {
+				full++
+			}
+			t.Logf("seen %t, seed %d: %s %s after %.0f s", seen, seed, v.Status, v.Ceiling, r.LoadSeconds)
+		}
+		if seen && full < seeds {
+			t.Errorf("the full capacity was found in %d of %d runs", full, seeds)
+		}
+		if !seen && full == seeds {
+			t.Error("it is found without waiting too: the system shows nothing")
 		}
 	}
 }

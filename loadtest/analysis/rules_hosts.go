@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -27,7 +28,7 @@ func events(near []Step) []candidate {
 				fmt.Sprintf("accept queue overflow on %s", h.Host), map[string]float64{"listenOverflows": float64(h.ListenOverflows)}}})
 		}
 	}
-	return slices.Concat(found, failedLookups(near))
+	return slices.Concat(found, killedPods(near), failedLookups(near))
 }
 
 // failedLookups are the arrivals that found no address for the target's name.
@@ -61,7 +62,7 @@ func killed(steps []Step) []candidate {
 // fills what it may.
 func busy(near []Step) []candidate {
 	all := hosts(near)
-	found := busyCPU(all)
+	found := busyCPU(all, nodes(near))
 	for _, h := range all {
 		if diskHot(h) {
 			found = append(found, candidate{severityBusy, h.DiskRatio, Finding{"disk",
@@ -80,12 +81,15 @@ func busy(near []Step) []candidate {
 }
 
 // busyCPU judges the CPUs: the hosts of one role together when most of them are
-// hot, every other hot host alone.
-func busyCPU(all []HostUse) []candidate {
+// hot, every other hot host alone. The role with the most hosts comes first: what
+// it says of all of them need not be said of a part again.
+func busyCPU(all []HostUse, nodes []NodeUse) []candidate {
 	var found []candidate
 	covered := map[string]bool{}
 	roles := byRole(all)
-	for _, role := range sortedKeys(roles) {
+	names := sortedKeys(roles)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(roles[b]), len(roles[a])) })
+	for _, role := range names {
 		group := roles[role]
 		hot := slices.DeleteFunc(slices.Clone(group), func(h HostUse) bool { return !cpuHot(h) })
 		if len(group) < 2 || float64(len(hot)) < roleShare*float64(len(group)) || allCovered(hot, covered) {
@@ -106,7 +110,11 @@ func busyCPU(all []HostUse) []candidate {
 		if others, ok := peers(h, roles); ok && h.CPURatio-others >= imbalance {
 			sentence = fmt.Sprintf("one node (%s) saturated at %d%% while others idled (median %d%%)", h.Host, percent(h.CPURatio), percent(others))
 		}
-		found = append(found, candidate{severityBusy, h.CPURatio, Finding{"cpu", sentence, cpuFigures(h, h.CPURatio)}})
+		figures := cpuFigures(h, h.CPURatio)
+		if i := slices.IndexFunc(nodes, func(n NodeUse) bool { return n.Name == h.Host }); i >= 0 {
+			figures["pods"], figures["podsOfNodesMedian"] = nodes[i].Pods, medianOf(nodes, func(n NodeUse) float64 { return n.Pods })
+		}
+		found = append(found, candidate{severityBusy, h.CPURatio, Finding{"cpu", sentence, figures}})
 	}
 	return found
 }

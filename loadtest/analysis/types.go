@@ -125,6 +125,7 @@ type Step struct {
 	BacklogSlopeRPS float64          `json:"backlogSlopeRps"`      // growth of in-flight, requests per second
 	Hosts           []HostUse        `json:"hosts,omitempty"`      // every host, medians or sums over the window
 	Services        []ServiceUse     `json:"services,omitempty"`   // every sampled service
+	Kubernetes      *KubernetesUse   `json:"kubernetes,omitempty"` // the cluster, when there is one
 	Generator       HostUse          `json:"generator"`            // the generator process's own host; of several, the busiest
 	Generators      []HostUse        `json:"generators,omitempty"` // every generator's host, when there are several
 }

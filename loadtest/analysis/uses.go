@@ -3,7 +3,7 @@ package analysis
 import "sort"
 
 // hosts are the medians of every host over the steps; events are summed. The
-// generators are left out: they are judged apart.
+// generators are left out: they are judged apart. Nodes of a cluster have its role.
 func hosts(near []Step) []HostUse {
 	all := map[string][]HostUse{}
 	for _, s := range near {
@@ -17,7 +17,7 @@ func hosts(near []Step) []HostUse {
 	for _, name := range sortedKeys(all) {
 		out = append(out, medianUse(all[name]))
 	}
-	return out
+	return ofCluster(out, near)
 }
 
 // generators are the medians of every load generator's host over the steps.

@@ -23,14 +23,18 @@ const (
 	fullConntrack = 0.90
 	fullRatio     = 0.95 // of a limit of connections
 	hotThread     = 0.95 // of a core
+	podThrottled  = 0.25 // of their CPU periods
+	overTarget    = 1.1  // of its target: within that an autoscaler does nothing (its default tolerance)
+	mostReadings  = 0.5  // of them, or as a mean number of pods: less was for a moment only
 	topStatement  = 0.50 // of all statements' time: worth a note
 	busySessions  = 0.05 // that execute a statement: of fewer its share says nothing
 	lowHitRatio   = 0.80 // of a cache: worth a note
 	manyLookups   = 0.10 // a request: fewer are not the requests' own, but a queue's that is looked into
 	severityEvent = 1    // hard events: the wall whatever the utilisation
 	severityBusy  = 3    // a resource at its limit: the wall of a ceiling
-	severityLimit = 4    // a limit that was set, where no resource is at its own
-	severityNote  = 5    // never the wall
+	severityPods  = 4    // a limit of Kubernetes, where no resource is at its own
+	severityLimit = 5    // another limit that was set: with throttled pods a full pool is a symptom
+	severityNote  = 6    // never the wall
 )
 
 // candidate is a finding with its place in the order of the rules.
@@ -44,7 +48,7 @@ type candidate struct {
 // other findings follow with their figures.
 func wall(r Result, v Verdict, m reading) (string, []Finding) {
 	steps, near := m.steps, m.around
-	found := slices.Concat(events(near), busy(near), limits(near), suspicions(v, steps, near))
+	found := slices.Concat(events(near), busy(near), podLimits(near), limits(near), suspicions(v, steps, near))
 	if first := firstFailure(steps); first >= 0 && len(killed(near)) == 0 {
 		found = append(found, killed(steps[first:])...)
 	}
