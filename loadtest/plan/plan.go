@@ -77,12 +77,13 @@ type Host struct {
 
 // Service is one service on the sampler's own host and how to ask it.
 type Service struct {
-	Kind     string  `json:"kind"`               // one of the analysis' services
-	Address  string  `json:"address"`            // postgres: the socket's folder; redis: HOST:PORT; nginx and app: a URL
-	User     string  `json:"user,omitempty"`     // postgres
-	Database string  `json:"database,omitempty"` // postgres
-	Password string  `json:"password,omitempty"` // redis
-	Limit    float64 `json:"limit,omitempty"`    // of clients: nginx does not tell it, postgres not while it is full
+	Kind      string  `json:"kind"`                // one of the analysis' services
+	Address   string  `json:"address"`             // postgres: the socket's folder; redis: HOST:PORT; nginx and app: a URL; kubernetes: a kubeconfig
+	User      string  `json:"user,omitempty"`      // postgres
+	Database  string  `json:"database,omitempty"`  // postgres
+	Password  string  `json:"password,omitempty"`  // redis
+	Limit     float64 `json:"limit,omitempty"`     // of clients: nginx does not tell it, postgres not while it is full
+	Namespace string  `json:"namespace,omitempty"` // kubernetes: the workload's
 }
 
 // Read decodes a plan strictly and checks it.

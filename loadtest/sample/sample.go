@@ -40,6 +40,7 @@ type Counters struct {
 	Conntrack      int64             `json:"conntrack"`      // connections tracked
 	ConntrackLimit int64             `json:"conntrackLimit"` // 0 when there is no table
 	Services       []ServiceCounters `json:"services,omitempty"`
+	Pods           []PodCounters     `json:"pods,omitempty"` // containers of a kubelet on this host
 }
 
 // Reader reads a host's counters. The zero value reads the host it runs on.
@@ -109,6 +110,7 @@ func (r Reader) Read() (Counters, error) {
 		c.PSIIOSeconds = parsePressure(r.read("proc/pressure/io"))
 		c.DiskBusySeconds = parseDiskstats(r.read("proc/diskstats"))
 	}
+	c.Pods = r.pods()
 	var self syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err == nil {
 		c.SelfCPUSeconds = float64(self.Utime.Nano()+self.Stime.Nano()) / 1e9

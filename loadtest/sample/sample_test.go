@@ -70,7 +70,7 @@ var v2 = map[string]string{
 	"sys/fs/cgroup/io.pressure":    "some avg10=0.00 avg60=0.00 avg300=0.00 total=125000\n",
 }
 
-func tree(t *testing.T, layers ...map[string]string) string {
+func tree(t testing.TB, layers ...map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, layer := range layers {

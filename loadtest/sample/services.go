@@ -35,6 +35,7 @@ type ServiceCounters struct {
 	Waits        map[string]float64 `json:"waits,omitempty"` // sessions now, by what they wait for
 	Statements   []StatementCounter `json:"statements,omitempty"`
 	StatementsMs float64            `json:"statementsMs,omitempty"` // of all statements, in all
+	Cluster      *ClusterCounters   `json:"cluster,omitempty"`      // of kubernetes, and all that it has
 }
 
 // StatementCounter is a statement of pg_stat_statements, in all.
@@ -91,6 +92,11 @@ func NewServices(all []plan.Service) (*Services, error) {
 			s.by = append(s.by, &nginx{service, client})
 		case analysis.ServiceApp:
 			s.by = append(s.by, &app{service, client})
+		case analysis.ServiceKubernetes:
+			if service.Namespace == "" {
+				return nil, errors.New("service kubernetes: its namespace is empty: name the one of the workload")
+			}
+			s.by = append(s.by, &kubernetes{service: service})
 		default:
 			return nil, fmt.Errorf("service %q is not known", service.Kind)
 		}

@@ -12,10 +12,14 @@ import (
 const statementsShown = 5
 
 // UseServices is what each service of a host did over readings in their order. A
-// service that is declared and answered less than twice has no samples.
+// service that is declared and answered less than twice has no samples. A cluster
+// has a use of its own.
 func UseServices(h plan.Host, readings []Counters) []analysis.ServiceUse {
 	var all []analysis.ServiceUse
 	for _, kind := range h.Services {
+		if kind == analysis.ServiceKubernetes {
+			continue
+		}
 		var answers []ServiceCounters
 		var at []Counters
 		for _, r := range readings {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lab/atomicfile"
@@ -98,18 +99,45 @@ func rounded(s analysis.Step) analysis.Step {
 	for i := range s.Services {
 		s.Services[i] = roundedService(s.Services[i])
 	}
+	s.Kubernetes = roundedCluster(s.Kubernetes)
 	return s
+}
+
+func roundedCluster(u *analysis.KubernetesUse) *analysis.KubernetesUse {
+	if u == nil {
+		return nil
+	}
+	r := *u
+	r.Autoscalers, r.Workloads, r.Nodes = slices.Clone(u.Autoscalers), slices.Clone(u.Workloads), slices.Clone(u.Nodes)
+	for i := range r.Autoscalers {
+		a := &r.Autoscalers[i]
+		a.Replicas, a.LoadRatio, a.LimitedRatio = round(a.Replicas), round(a.LoadRatio), round(a.LimitedRatio)
+	}
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
+		w.Pods, w.ReadyPods, w.ThrottledRatio = round(w.Pods), round(w.ReadyPods), round(w.ThrottledRatio)
+		w.Pending, w.Waiting = roundedMap(w.Pending), roundedMap(w.Waiting)
+	}
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		n.Pods, n.NotReadyRatio = round(n.Pods), round(n.NotReadyRatio)
+	}
+	return &r
+}
+
+func roundedMap(m map[string]float64) map[string]float64 {
+	r := map[string]float64{}
+	for key, v := range m {
+		r[key] = round(v)
+	}
+	return r
 }
 
 func roundedService(u analysis.ServiceUse) analysis.ServiceUse {
 	for _, v := range []*float64{&u.Connections, &u.Waiting, &u.ThreadRatio, &u.HitRatio, &u.LookupsRPS} {
 		*v = round(*v)
 	}
-	waits := map[string]float64{}
-	for kind, n := range u.Waits {
-		waits[kind] = round(n)
-	}
-	u.Waits = waits
+	u.Waits = roundedMap(u.Waits)
 	u.Statements = append([]analysis.Statement(nil), u.Statements...)
 	for i := range u.Statements {
 		u.Statements[i].MeanMs, u.Statements[i].ShareRatio = round(u.Statements[i].MeanMs), round(u.Statements[i].ShareRatio)

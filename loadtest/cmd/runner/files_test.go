@@ -67,6 +67,12 @@ func TestResultOfALongRunIsSmall(t *testing.T) {
 		s.Hosts, s.Services = append(s.Hosts, u), append(s.Services, use)
 		s.Services[0].Statements = append(s.Services[0].Statements, analysis.Statement{ID: "-1234567890123456789", Calls: 12345, MeanMs: awkward, ShareRatio: awkward})
 	}
+	s.Kubernetes = &analysis.KubernetesUse{Host: "server", Samples: 11, Distribution: "k3s"}
+	for _, name := range []string{"web", "worker", "beat"} {
+		s.Kubernetes.Autoscalers = append(s.Kubernetes.Autoscalers, analysis.AutoscalerUse{Name: name, Workload: name, Replicas: awkward, FirstReplicas: 2, LastReplicas: 6, DesiredReplicas: 6, MaxReplicas: 6, LoadRatio: awkward, LimitedRatio: awkward})
+		s.Kubernetes.Workloads = append(s.Kubernetes.Workloads, analysis.WorkloadUse{Name: name, Serves: true, Pods: awkward, ReadyPods: awkward, ThrottledRatio: awkward, Pending: map[string]float64{"Insufficient cpu": awkward}})
+		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, analysis.NodeUse{Name: name, Pods: awkward, NotReadyRatio: awkward})
+	}
 	s.Blocks, s.BlockSeconds = []int64{6150, 6150, 6150, 6150, 6150, 6150, 6150, 6150, 6150, 6150, 6150}, 5
 	var r analysis.Result
 	for range 80 { // three runs of a slow search
@@ -80,7 +86,10 @@ func TestResultOfALongRunIsSmall(t *testing.T) {
 		t.Errorf("%d bytes, want at most 512 KiB", len(raw))
 	}
 	t.Log(len(raw), "bytes")
-	if s.Hosts[0].CPURatio != awkward {
+	if k := r.Steps[0].Kubernetes; k.Workloads[0].Pending["Insufficient cpu"] != 0.3333 || k.Autoscalers[2].LoadRatio != 0.3333 || k.Nodes[1].Pods != 0.3333 {
+		t.Errorf("%+v is not rounded", k)
+	}
+	if s.Hosts[0].CPURatio != awkward || s.Kubernetes.Nodes[0].Pods != awkward || s.Kubernetes.Workloads[0].Pending["Insufficient cpu"] != awkward {
 		t.Error("rounding changed its argument")
 	}
 }

@@ -97,8 +97,20 @@ func progress(s analysis.Step) string {
 	} else {
 		text += "no host sampled"
 	}
+	text += autoscaled(s)
 	if ok, reason := analysis.Sustained(s); !ok {
 		text += " (not sustained: " + reason + ")"
+	}
+	return text
+}
+
+// autoscaled is how many pods there are, where an autoscaler decides it.
+func autoscaled(s analysis.Step) string {
+	text := ""
+	if s.Kubernetes != nil {
+		for _, a := range s.Kubernetes.Autoscalers {
+			text += fmt.Sprintf(", %s %d of %d pods", a.Workload, a.LastReplicas, a.MaxReplicas)
+		}
 	}
 	return text
 }

@@ -56,3 +56,12 @@ func TestOutlookOfASchedule(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// How many pods there are belongs to what a step offered them.
+func TestTheProgressTellsThePods(t *testing.T) {
+	s := analysis.Step{Phase: "hold", OfferedRPS: 100, Seconds: 10, Arrivals: 1000, Completed: 1000, P95Ms: 5, Kubernetes: &analysis.KubernetesUse{
+		Autoscalers: []analysis.AutoscalerUse{{Name: "web", Workload: "web", LastReplicas: 4, MaxReplicas: 6}}}}
+	if got, want := progress(s), "step hold 100 req/s: completed 100.0, p95 5.0 ms, no host sampled, web 4 of 6 pods"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

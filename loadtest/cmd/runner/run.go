@@ -87,7 +87,7 @@ func search(ctx context.Context, p plan.Plan, g generator, result *analysis.Resu
 			return oneLine(err)
 		}
 		used := w.between(start.Add(seconds(probe.DiscardSeconds)), start.Add(seconds(probe.Seconds)), begun, crew.CPUs())
-		step.Hosts, step.Services = used.hosts, used.services
+		step.Hosts, step.Services, step.Kubernetes = used.hosts, used.services, used.kubernetes
 		step.Generator, step.Generators = busiest(used.generators)
 		result.Steps = append(result.Steps, rounded(step))
 		result.LoadSeconds += probe.Seconds

@@ -147,11 +147,12 @@ func (w *watcher) mark() mark {
 type seen struct {
 	hosts      []analysis.HostUse
 	services   []analysis.ServiceUse
-	generators []analysis.HostUse // the lead's first
+	kubernetes *analysis.KubernetesUse // nil: no sampler watches a cluster
+	generators []analysis.HostUse      // the lead's first
 }
 
 // between is every host's use from the first to the last reading in the window,
-// with the overflows and kills since the step began: they must not get lost
+// with the overflows, kills and restarts since the step began: they must not get lost
 // between two windows. processes are the CPUs that the further generators' own
 // processes used, by host.
 func (w *watcher) between(from, until time.Time, begun mark, processes map[string]float64) seen {
@@ -189,6 +190,7 @@ func (w *watcher) between(from, until time.Time, begun mark, processes map[strin
 		}
 		s.hosts = append(s.hosts, u)
 	}
+	s.kubernetes = w.cluster(windows)
 	return s
 }
 
@@ -225,6 +227,21 @@ func (w *watcher) silent(hosts []analysis.HostUse, begun mark) bool {
 		readings := w.readings[u.Host]
 		return len(readings) > 0 && !readings[len(readings)-1].At.After(begun.at)
 	})
+}
+
+// cluster is what the sampler that watches one saw of it; what happened counts from
+// the reading that the step began with.
+func (w *watcher) cluster(windows map[string][]sample.Counters) *analysis.KubernetesUse {
+	for _, h := range w.plan.Hosts {
+		var since []sample.Counters
+		for _, r := range w.readings[h.Name] {
+			since = append(since, r.Counters)
+		}
+		if u := sample.UseKubernetes(h, windows, since); u != nil {
+			return u
+		}
+	}
+	return nil
 }
 
 // inside are the counters read in the window.

@@ -78,6 +78,29 @@ func TestEventsOfASilentHostAreWaitedFor(t *testing.T) {
 	w.recount(gone, []analysis.HostUse{{Host: "app"}}, mark{at: start.Add(time.Hour)}, patience) // returns
 }
 
+// The cluster's restarts outside the window belong to the step too, its state does
+// not.
+func TestTheClusterOfAWindow(t *testing.T) {
+	p := plan.Plan{Hosts: []plan.Host{{Name: "agent-1", CPUs: 1}, {Name: "server", CPUs: 1, Services: []string{"kubernetes"}}}}
+	w := &watcher{plan: p, readings: map[string][]sample.Reading{}}
+	start := time.Now()
+	add := func(second float64, pods int, restarts int64) {
+		cluster := &sample.ClusterCounters{Workloads: []sample.WorkloadCounters{{Name: "web", Pods: pods, Restarts: restarts}}}
+		w.readings["server"] = append(w.readings["server"], sample.Reading{At: start.Add(seconds(second)), Counters: sample.Counters{
+			Services: []sample.ServiceCounters{{Kind: "kubernetes", Cluster: cluster}}}})
+	}
+	add(0, 1, 5)
+	begun := w.mark()
+	add(1, 1, 6) // in the discard
+	add(4, 2, 6)
+	add(9, 4, 7)
+	add(12, 9, 9) // while draining
+	u := w.between(start.Add(seconds(3)), start.Add(seconds(10)), begun, nil).kubernetes
+	if u == nil || u.Host != "server" || u.Samples != 2 || u.Workloads[0].Pods != 3 || u.Workloads[0].Restarts != 4 {
+		t.Errorf("%+v; want the mean of two readings, and four restarts", u)
+	}
+}
+
 // What a host used that could not be read is not the work of others.
 func TestAHostWithoutReadingsIsNotForeign(t *testing.T) {
 	start := time.Now()
