@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"lab/config/configtest"
 	"lab/infra"
 )
 
@@ -37,38 +35,17 @@ func (m *imageMocks) NewResource(args pulumi.MockResourceArgs) (string, resource
 // of the architectures given.
 func declareImage(t *testing.T, distribution string, m *imageMocks, archs ...string) (*Image, string) {
 	t.Helper()
-	machines, problems := infra.LoadConfig(configtest.Section(t, "local", "lab:infra"))
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
 	var image *Image
-	var mu sync.Mutex
-	var digest string
-	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
-		in, err := infra.New(ctx, machines)
-		if err != nil {
-			return err
-		}
+	digest := onLocal(t, m, m.preview, func(ctx *pulumi.Context, in *infra.Infra) (digest pulumi.StringOutput, err error) {
 		nodes := in.Hosts[:len(archs)]
 		for i, arch := range archs {
 			nodes[i].Arch = arch
 		}
 		if image, err = NewImage(ctx, "image", &ImageArgs{Nodes: nodes, Distribution: distribution, Cluster: in}); err != nil {
-			return err
+			return digest, err
 		}
-		ctx.Export("digest", image.Digest.ApplyT(func(d string) string {
-			mu.Lock()
-			defer mu.Unlock()
-			digest = d
-			return d
-		}))
-		return nil
-	}, pulumi.WithMocks("lab", "test", m), func(info *pulumi.RunInfo) { info.DryRun = m.preview })
-	if err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	defer mu.Unlock()
+		return image.Digest, nil
+	})
 	return image, digest
 }
 

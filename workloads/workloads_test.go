@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
-	"gopkg.in/yaml.v3"
 
 	"lab/config/configtest"
 	"lab/infra"
@@ -48,43 +46,49 @@ func (m *mocks) Call(pulumi.MockCallArgs) (resource.PropertyMap, error) { return
 // declare runs New on the stack local's machines. The digest is "" in a preview.
 func declare(t *testing.T, c Config, m *mocks) (*Workloads, string) {
 	t.Helper()
-	raw, err := os.ReadFile("../Pulumi.local.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Config map[string]any }
-	if err := yaml.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	machines, problems := infra.LoadConfig(configtest.AsJSON(t, file.Config["lab:infra"]))
+	var w *Workloads
+	digest := onLocal(t, m, m.preview, func(ctx *pulumi.Context, in *infra.Infra) (digest pulumi.StringOutput, err error) {
+		if w, err = New(ctx, c, in); err != nil {
+			return digest, err
+		}
+		return w.Digest, nil
+	})
+	return w, digest
+}
+
+// onLocal declares something on the stack local's machines and returns its digest,
+// "" while that is unknown.
+func onLocal(t *testing.T, m pulumi.MockResourceMonitor, preview bool, declare func(*pulumi.Context, *infra.Infra) (pulumi.StringOutput, error)) string {
+	t.Helper()
+	machines, problems := infra.LoadConfig(configtest.Section(t, "local", "lab:infra"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	var w *Workloads
 	var mu sync.Mutex
-	var digest string
-	err = pulumi.RunErr(func(ctx *pulumi.Context) error {
+	var known string
+	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
 		in, err := infra.New(ctx, machines)
 		if err != nil {
 			return err
 		}
-		if w, err = New(ctx, c, in); err != nil {
+		digest, err := declare(ctx, in)
+		if err != nil {
 			return err
 		}
-		ctx.Export("digest", w.Digest.ApplyT(func(d string) string {
+		ctx.Export("digest", digest.ApplyT(func(d string) string {
 			mu.Lock()
 			defer mu.Unlock()
-			digest = d
+			known = d
 			return d
 		}))
 		return nil
-	}, pulumi.WithMocks("lab", "test", m), func(info *pulumi.RunInfo) { info.DryRun = m.preview })
+	}, pulumi.WithMocks("lab", "test", m), func(info *pulumi.RunInfo) { info.DryRun = preview })
 	if err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return w, digest
+	return known
 }
 
 // tree is what hangs on the component.

@@ -122,17 +122,7 @@ func TestWallsOfTheWriteUpsClusters(t *testing.T) {
 		if row.change != nil {
 			row.change(s.Kubernetes)
 		}
-		got, findings := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(s))
-		if got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-		noted := ""
-		for _, f := range findings {
-			noted += f.Sentence + "\n"
-		}
-		if row.finding == "" && noted != "" || !strings.Contains(noted, row.finding) {
-			t.Errorf("%s: findings %q, want %q", row.name, noted, row.finding)
-		}
+		checkWall(t, row.name, s, row.want, row.finding)
 	}
 }
 

@@ -110,17 +110,24 @@ func TestWallsOfServices(t *testing.T) {
 		if row.change != nil {
 			row.change(&s)
 		}
-		got, findings := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(s))
-		if got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-		noted := ""
-		for _, f := range findings {
-			noted += f.Sentence + "\n"
-		}
-		if row.finding == "" && noted != "" || !strings.Contains(noted, row.finding) {
-			t.Errorf("%s: findings %q, want %q", row.name, noted, row.finding)
-		}
+		checkWall(t, row.name, s, row.want, row.finding)
+	}
+}
+
+// checkWall compares what a step's wall is, and what else was found: a part of it, or
+// nothing when that is "".
+func checkWall(t *testing.T, name string, s Step, want, finding string) {
+	t.Helper()
+	got, findings := wall(Result{Scenario: DefaultScenario()}, Verdict{Status: StatusFound}, one(s))
+	if got != want {
+		t.Errorf("%s: %q, want %q", name, got, want)
+	}
+	noted := ""
+	for _, f := range findings {
+		noted += f.Sentence + "\n"
+	}
+	if finding == "" && noted != "" || !strings.Contains(noted, finding) {
+		t.Errorf("%s: findings %q, want %q", name, noted, finding)
 	}
 }
 
