@@ -8,11 +8,8 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: setup toolchain ## bring the lab up on this machine, load-test it, print the table
-	@$(PULUMI) $(STEPS)
-	@$(PULUMI) up --yes --skip-preview --stack $(STACK)
-	@echo
-	@.toolchain/bin/lab table results/$(STACK).jsonl
+up: setup toolchain ## bring the lab up on this machine, load-test it without and with its cluster, print the table
+	@scripts/up.sh $(STACK)
 	@echo
 	@echo 'More: bin/pulumi stack output · make preview · make table · make down · eval "$$(make -s env)" for pulumi itself'
 

@@ -70,9 +70,11 @@ func load(stack, pulumiConfig string) (sections, error) {
 	c.infra, more = infra.LoadConfig(raw["infra"])
 	problems = append(problems, more...)
 	c.workloads, more = workloads.LoadConfig(raw["workloads"], workloads.Lab{
-		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasRole(infra.RoleServer), Subnet: c.infra.Network.Subnet,
+		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasCluster(), Subnet: c.infra.Network.Subnet,
 	})
 	problems = append(problems, more...)
-	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], c.infra.Generators())
+	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], loadtest.Lab{
+		Generators: c.infra.Generators(), Single: c.infra.HasRole(infra.RoleApp) && c.infra.HasRole(infra.RoleServer),
+	})
 	return c, config.Error(append(problems, more...), fmt.Sprintf("Pulumi.%s.yaml", stack))
 }

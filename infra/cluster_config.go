@@ -180,8 +180,10 @@ func (c Config) checkClusterRoles(k *config.Checker) {
 			agents++
 		}
 	}
-	k.Add(c.Cluster.Distribution != DistributionNone || servers+agents == 0, "infra.cluster.distribution", c.Cluster.Distribution,
-		fmt.Sprintf("is no cluster, but %d hosts have the role server or agent", servers+agents), "use k3s or labkube, or take the roles away,")
+	// With a host for the workload beside them, such hosts idle: a lab with and
+	// without its cluster differs in this one line.
+	k.Add(c.Cluster.Distribution != DistributionNone || servers+agents == 0 || c.HasRole(RoleApp), "infra.cluster.distribution", c.Cluster.Distribution,
+		fmt.Sprintf("is no cluster, but %d hosts have the role server or agent, and none the role app", servers+agents), "use k3s or labkube, or give the role app to a host,")
 	k.Add(c.Cluster.Distribution == DistributionNone || servers > 0, "infra.hosts", 0, "hosts have the role server, which a cluster needs", "give it to a host")
 	k.Add(c.Cluster.Distribution != DistributionLabkube || servers <= 1, "infra.hosts", servers, "hosts have the role server (labkube has one server)", "keep one, or use k3s,")
 }

@@ -25,7 +25,7 @@ const (
 const (
 	RoleServer   = "server" // of the cluster
 	RoleAgent    = "agent"  // of the cluster
-	RoleApp      = "app"    // the workload where there is no cluster
+	RoleApp      = "app"    // the workload while there is no cluster
 	RoleDatabase = "database"
 	RoleCache    = "cache"
 	RoleEdge     = "edge"
@@ -117,6 +117,10 @@ func (c Config) notAvailable() error {
 func (c Config) HasRole(role string) bool {
 	return slices.ContainsFunc(c.Hosts, func(h HostConfig) bool { return slices.Contains(h.Roles, role) })
 }
+
+// HasCluster tells whether the workload runs on a cluster, and not on the host
+// with the role app.
+func (c Config) HasCluster() bool { return c.Cluster.enabled() }
 
 // Generators is how many hosts share the load.
 func (c Config) Generators() int {
@@ -231,11 +235,11 @@ func (c Config) checkRoles(k *config.Checker) {
 			}
 		}
 	}
-	single := []string{RoleDatabase, RoleCache, RoleEdge}
-	if holders[RoleServer] == 0 || c.Kind() == KindNspawn {
-		single = append([]string{RoleApp}, single...)
-	}
-	for _, r := range single {
+	for _, r := range []string{RoleApp, RoleDatabase, RoleCache, RoleEdge} {
+		if r == RoleApp && holders[RoleServer]+holders[RoleAgent] > 0 { // checkClusterRoles asks for it where it must be
+			k.Add(holders[r] <= 1, "infra.hosts", holders[r], "hosts have the role "+r+", which no more than one may have", "give it to one host, or to none")
+			continue
+		}
 		k.Add(holders[r] == 1, "infra.hosts", holders[r], "hosts have the role "+r+", which exactly one has to have", "give it to one host")
 	}
 	k.Add(holders[RoleLoadgen] > 0, "infra.hosts", 0, "hosts have the role "+RoleLoadgen+", which at least one has to have", "give it to one host, or to several that share the load,")

@@ -19,10 +19,13 @@ const maxRPS = 100_000
 
 // Config is the section lab:loadtest.
 type Config struct {
-	Step     string            `json:"step"`  // the change's label in the table
-	RunID    string            `json:"runId"` // a new one measures again without a change
-	Scenario analysis.Scenario `json:"scenario"`
-	K6       K6Config          `json:"k6"` // of the engine k6
+	Step  string `json:"step"`  // the change's label in the table
+	RunID string `json:"runId"` // a new one measures again without a change
+	// SingleStep is the label of the row that make up measures before the stack's
+	// own, when the stack is new: without the cluster, on the host with the role app.
+	SingleStep string            `json:"singleStep"`
+	Scenario   analysis.Scenario `json:"scenario"`
+	K6         K6Config          `json:"k6"` // of the engine k6
 
 	k6Script string // text of scenario.k6.script
 }
@@ -42,9 +45,15 @@ func readEndpoints() []analysis.Endpoint {
 	return all
 }
 
+// Lab is what the rest of the configuration gives the load test to fit in.
+type Lab struct {
+	Generators int  // hosts that share the load
+	Single     bool // there is a host for the workload without the cluster, and one for the cluster
+}
+
 // LoadConfig reads the section, as JSON, over the defaults, and reports
-// everything wrong with it for so many load generators.
-func LoadConfig(raw []byte, generators int) (Config, []config.Problem) {
+// everything wrong with it.
+func LoadConfig(raw []byte, lab Lab) (Config, []config.Problem) {
 	c := Defaults()
 	unread := config.Decode("loadtest", raw, &c)
 	// Not before: what is decoded into a list keeps the fields of the elements that
@@ -54,9 +63,11 @@ func LoadConfig(raw []byte, generators int) (Config, []config.Problem) {
 	}
 	var k config.Checker
 	k.Add(strings.TrimSpace(c.Step) != "" && len(c.Step) <= 120, "loadtest.step", c.Step, "is not 1 to 120 characters", "name the change")
+	k.Add(len(c.SingleStep) <= 120, "loadtest.singleStep", c.SingleStep, "is above 120 characters", "shorten it")
+	k.Add(c.SingleStep == "" || lab.Single, "loadtest.singleStep", c.SingleStep, "is given, but no host has the role app, or none the role server", "remove it, or declare both hosts,")
 	check(&k, "loadtest.scenario", c.Scenario)
 	checkK6(&k, &c)
-	checkGenerators(&k, c.Scenario, generators)
+	checkGenerators(&k, c.Scenario, lab.Generators)
 	for i := range c.Scenario.Endpoints {
 		if e := &c.Scenario.Endpoints[i]; e.Method == "" {
 			e.Method = "GET"

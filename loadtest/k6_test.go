@@ -23,7 +23,7 @@ const k6Config = `{"scenario": {"engine": "k6", "k6": {"script": "testdata/k6/ow
   "sha256": {"amd64": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "arm64": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"}}}`
 
 func TestK6Config(t *testing.T) {
-	c, problems := LoadConfig([]byte(k6Config), 1)
+	c, problems := LoadConfig([]byte(k6Config), Lab{Generators: 1})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -41,7 +41,7 @@ func TestK6Config(t *testing.T) {
 }
 
 func TestK6IsInstalledWhereTheLoadIsMade(t *testing.T) {
-	c, problems := LoadConfig([]byte(k6Config), 1)
+	c, problems := LoadConfig([]byte(k6Config), Lab{Generators: 1})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
