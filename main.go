@@ -22,7 +22,7 @@ func run(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := infra.New(ctx, c.infra)
+	machines, err := infra.New(ctx, c.infra, c.workloads.NodePort)
 	if err != nil || machines.Planned {
 		return err
 	}

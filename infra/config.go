@@ -93,6 +93,11 @@ type EdgeConfig struct {
 	WorkerConnections int `json:"workerConnections"`
 	Keepalive         int `json:"keepalive"` // idle upstream connections a worker keeps; 0: none
 	BufferKiB         int `json:"bufferKiB"` // of each of 8 proxy buffers
+
+	// Where the upstream is the nodes of a cluster.
+	ConnectTimeoutMs   int `json:"connectTimeoutMs"`   // to a node, before the next one is tried
+	NextUpstreamTries  int `json:"nextUpstreamTries"`  // nodes that a request is tried on, at most
+	FailTimeoutSeconds int `json:"failTimeoutSeconds"` // how long a failed node is left out
 }
 
 // Defaults is the configuration that a stack's own is laid over.
@@ -102,7 +107,10 @@ func Defaults() Config {
 		Cluster:  clusterDefaults(),
 		Postgres: PostgresConfig{MaxConnections: 100, WorkMemMiB: 4},
 		Redis:    RedisConfig{Policy: "volatile-lru"},
-		Edge:     EdgeConfig{Workers: 1, WorkerConnections: 4096, Keepalive: 64, BufferKiB: 16},
+		Edge: EdgeConfig{
+			Workers: 1, WorkerConnections: 4096, Keepalive: 64, BufferKiB: 16,
+			ConnectTimeoutMs: 500, NextUpstreamTries: 3, FailTimeoutSeconds: 10,
+		},
 	}
 }
 
@@ -260,4 +268,7 @@ func (c Config) checkServices(k *config.Checker) {
 	k.Within("infra.edge.workerConnections", c.Edge.WorkerConnections, 64, 65_536, "two for each request in flight")
 	k.Within("infra.edge.keepalive", c.Edge.Keepalive, 0, 10_000, "0 for none")
 	k.Within("infra.edge.bufferKiB", c.Edge.BufferKiB, 4, 1024, "8 for each request in flight")
+	k.Within("infra.edge.connectTimeoutMs", c.Edge.ConnectTimeoutMs, 10, 60_000, "a minute is nginx' own")
+	k.Within("infra.edge.nextUpstreamTries", c.Edge.NextUpstreamTries, 1, 10, "1: no other node is tried")
+	k.Within("infra.edge.failTimeoutSeconds", c.Edge.FailTimeoutSeconds, 1, 3600, "then one request asks the node again")
 }

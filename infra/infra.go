@@ -66,8 +66,9 @@ func (in *Infra) ByRole(role string) []*Host {
 }
 
 // New declares the hosts and services of a configuration that LoadConfig found
-// no problem in.
-func New(ctx *pulumi.Context, c Config, opts ...pulumi.ResourceOption) (*Infra, error) {
+// no problem in. nodePort is the port of every node of a cluster that leads to the
+// workload: where the edge sends; without a cluster it has no meaning.
+func New(ctx *pulumi.Context, c Config, nodePort int, opts ...pulumi.ResourceOption) (*Infra, error) {
 	in := &Infra{Planned: c.Kind() != KindNspawn}
 	if in.Planned && !ctx.DryRun() {
 		return nil, c.notAvailable()
@@ -82,10 +83,13 @@ func New(ctx *pulumi.Context, c Config, opts ...pulumi.ResourceOption) (*Infra, 
 	if in.Hosts, err = newHosts(ctx, c, in); err != nil {
 		return nil, err
 	}
-	for _, declare := range []func(*pulumi.Context, Config, *Infra) error{newCluster, newPostgres, newRedis, newEdge} {
+	for _, declare := range []func(*pulumi.Context, Config, *Infra) error{newCluster, newPostgres, newRedis} {
 		if err := declare(ctx, c, in); err != nil {
 			return nil, err
 		}
+	}
+	if err := newEdge(ctx, c, in, nodePort); err != nil {
+		return nil, err
 	}
 	digests := pulumi.StringArray{pulumi.String(Digest(c.Postgres, c.Redis, c.Edge, serviceFiles()))}
 	if in.Cluster != nil {

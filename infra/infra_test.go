@@ -65,7 +65,7 @@ func declare(c Config, preview bool) (*mocks, *Infra, error) {
 	m, in := &mocks{preview: preview}, (*Infra)(nil)
 	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
 		var err error
-		in, err = New(ctx, c)
+		in, err = New(ctx, c, 30080)
 		return err
 	}, pulumi.WithMocks("lab", "test", m), func(info *pulumi.RunInfo) { info.DryRun = preview })
 	return m, in, err
@@ -184,7 +184,7 @@ func TestDigestChangesWithWhatCanMoveTheCeiling(t *testing.T) {
 		change(&c)
 		var got string
 		err := pulumi.RunErr(func(ctx *pulumi.Context) error {
-			in, err := New(ctx, c)
+			in, err := New(ctx, c, 30080)
 			if err != nil {
 				return err
 			}
@@ -209,5 +209,51 @@ func TestDigestChangesWithWhatCanMoveTheCeiling(t *testing.T) {
 		if digest(change) == before {
 			t.Errorf("%s changed, but the digest did not", name)
 		}
+	}
+}
+
+// The edge sends where the workload runs: to the host with the role app, or past it
+// to every node that runs pods.
+func TestTheEdgeSendsWhereTheWorkloadRuns(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		change  func(*Config)
+		want    []string
+		retries string
+	}{
+		{"without a cluster", func(c *Config) { c.Cluster.Distribution = DistributionNone }, []string{"10.77.0.11:8080"}, ""},
+		{"a cluster", func(*Config) {}, []string{"10.77.0.17:30111", "10.77.0.16:30111", "10.77.0.18:30111"}, "3"},
+		{"a cluster, and no host for the app", func(c *Config) { c.Hosts[0].Roles = []string{"monitoring"} }, []string{"10.77.0.17:30111", "10.77.0.16:30111", "10.77.0.18:30111"}, "3"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := clusterStack(t, DistributionK3s)
+			row.change(&c)
+			if problems := c.problems(); len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			for _, preview := range []bool{true, false} {
+				m := &mocks{preview: preview}
+				err := pulumi.RunErr(func(ctx *pulumi.Context) error {
+					_, err := New(ctx, c, 30111)
+					return err
+				}, pulumi.WithMocks("lab", "test", m), func(info *pulumi.RunInfo) { info.DryRun = preview })
+				if err != nil {
+					t.Fatal(err)
+				}
+				stdin := plain(m.find(t, remoteCommand, "edge").Inputs["stdin"])
+				var got []string
+				for _, line := range strings.Split(stdin, "\n") {
+					if server, found := strings.CutPrefix(line, "    server "); found && !strings.Contains(line, "backup") {
+						got = append(got, strings.Fields(server)[0])
+					}
+				}
+				if diff := cmp.Diff(row.want, got); diff != "" {
+					t.Error(diff)
+				}
+				if !strings.Contains(stdin, "\nretries='"+row.retries+"'\n") {
+					t.Errorf("retries are not %q", row.retries)
+				}
+			}
+		})
 	}
 }

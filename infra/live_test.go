@@ -92,7 +92,7 @@ func (l *live) up(c Config) ([]string, error) {
 	l.t.Helper()
 	l.mocks, l.ran, l.seen, l.failed = mocks{}, nil, map[string]bool{}, nil
 	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
-		_, err := New(ctx, c)
+		_, err := New(ctx, c, 30080)
 		return err
 	}, pulumi.WithMocks("lab", "test", l))
 	if l.failed != nil {

@@ -128,10 +128,29 @@ func redisSettings(c RedisConfig, address string, memoryMiB int) (string, error)
 	return render("redis.conf", map[string]any{"Address": address, "Port": redisPort, "MaxMemoryMiB": limit, "Policy": c.Policy})
 }
 
-// edgeSettings sends requests to the app's address.
-func edgeSettings(c EdgeConfig, app string) (string, error) {
+// upstream is an address with a port.
+func upstream(address string, port int) string { return fmt.Sprintf("%s:%d", address, port) }
+
+// tcpRetries is how often the edge's kernel sends again what a node does not
+// acknowledge, before the connection fails; "" leaves it as it is. A connect timeout
+// finds a node that swallows packets, but not on a connection that is open already:
+// nginx would wait for its answer until proxy_read_timeout, and the 15 of the kernel
+// are 15 minutes. Three are 3 s (200 ms, doubled with each), and unlike a short
+// proxy_read_timeout they do not take a slow answer for a dead node.
+func tcpRetries(upstreams int) string {
+	if upstreams < 2 {
+		return ""
+	}
+	return "3"
+}
+
+// edgeSettings sends requests to the upstreams, each an address and a port: that of
+// the app, or those of the cluster's nodes. What is told of failed ones has no
+// meaning where there is no other.
+func edgeSettings(c EdgeConfig, upstreams []string) (string, error) {
 	return render("nginx.conf", map[string]any{
 		"Workers": c.Workers, "WorkerConnections": c.WorkerConnections, "Keepalive": c.Keepalive, "BufferKiB": c.BufferKiB,
-		"Port": edgePort, "Upstream": fmt.Sprintf("%s:%d", app, appPort),
+		"ConnectTimeoutMs": c.ConnectTimeoutMs, "NextUpstreamTries": c.NextUpstreamTries, "FailTimeoutSeconds": c.FailTimeoutSeconds,
+		"Port": edgePort, "Upstreams": upstreams, "Others": len(upstreams) > 1,
 	})
 }

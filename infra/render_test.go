@@ -19,10 +19,14 @@ func TestRenderedSettings(t *testing.T) {
 		"redis-limited.conf": func() (string, error) {
 			return redisSettings(RedisConfig{MaxMemoryMiB: 64, Policy: "noeviction"}, "10.77.0.13", 256)
 		},
-		"nginx-default.conf": func() (string, error) { return edgeSettings(d.Edge, "10.77.0.11") },
+		"nginx-default.conf": func() (string, error) { return edgeSettings(d.Edge, []string{"10.77.0.11:8080"}) },
 		"nginx-without-keepalive.conf": func() (string, error) {
-			return edgeSettings(EdgeConfig{Workers: 4, WorkerConnections: 1024, BufferKiB: 32}, "10.77.0.11")
+			return edgeSettings(EdgeConfig{Workers: 4, WorkerConnections: 1024, BufferKiB: 32}, []string{"10.77.0.11:8080"})
 		},
+		"nginx-of-three-nodes.conf": func() (string, error) {
+			return edgeSettings(d.Edge, []string{"10.77.0.16:30080", "10.77.0.17:30080", "10.77.0.18:30080"})
+		},
+		"nginx-of-one-node.conf": func() (string, error) { return edgeSettings(d.Edge, []string{"10.77.0.16:30080"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := render()

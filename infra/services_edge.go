@@ -11,8 +11,9 @@ type Edge struct {
 	pulumi.ResourceState
 }
 
-// newEdge declares the edge and sets in.Edge.
-func newEdge(ctx *pulumi.Context, c Config, in *Infra) error {
+// newEdge declares the edge and sets in.Edge. nodePort is where the nodes of a
+// cluster answer for the workload.
+func newEdge(ctx *pulumi.Context, c Config, in *Infra, nodePort int) error {
 	host, err := in.only(RoleEdge)
 	if err != nil {
 		return err
@@ -26,22 +27,39 @@ func newEdge(ctx *pulumi.Context, c Config, in *Infra) error {
 		fmt.Sprintf("http://127.0.0.1:%d/-/status", edgePort), c.Edge.Workers * c.Edge.WorkerConnections / 2,
 	}
 	if !in.Planned {
-		app, err := in.only(RoleApp)
+		upstreams, err := in.upstreams(nodePort)
 		if err != nil {
 			return err
 		}
-		settings, err := edgeSettings(c.Edge, app.Address)
+		settings, err := edgeSettings(c.Edge, upstreams)
 		if err != nil {
 			return err
 		}
 		_, err = NewScript(ctx, "edge", &ScriptArgs{
 			Host:      host,
 			Script:    File("edge.sh"),
-			Variables: map[string]string{"address": host.Address, "settings": settings},
+			Variables: map[string]string{"address": host.Address, "settings": settings, "retries": tcpRetries(len(upstreams))},
 		}, pulumi.Parent(e))
 		if err != nil {
 			return fmt.Errorf("declare the edge: %w", err)
 		}
 	}
 	return ctx.RegisterResourceOutputs(e, pulumi.Map{"url": pulumi.String(in.Edge.URL)})
+}
+
+// upstreams are where the edge sends, each an address and a port: every node that
+// runs pods, or the host with the role app.
+func (in *Infra) upstreams(nodePort int) ([]string, error) {
+	if in.Cluster == nil {
+		app, err := in.only(RoleApp)
+		if err != nil {
+			return nil, err
+		}
+		return []string{upstream(app.Address, appPort)}, nil
+	}
+	var nodes []string
+	for _, h := range in.Cluster.Nodes {
+		nodes = append(nodes, upstream(h.Address, nodePort))
+	}
+	return nodes, nil
 }

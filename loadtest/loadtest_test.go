@@ -78,7 +78,7 @@ func declare(t *testing.T, c Config, m *mocks, change func(*infra.Config, *workl
 	var mu sync.Mutex
 	known := map[string]string{}
 	err = pulumi.RunErr(func(ctx *pulumi.Context) error {
-		in, err := infra.New(ctx, machines)
+		in, err := infra.New(ctx, machines, work.NodePort)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func onLocal(t *testing.T, m pulumi.MockResourceMonitor, preview bool, declare f
 	var mu sync.Mutex
 	var known string
 	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
-		in, err := infra.New(ctx, machines)
+		in, err := infra.New(ctx, machines, 30080)
 		if err != nil {
 			return err
 		}
