@@ -24,6 +24,7 @@ type ClusterEndpoint struct {
 	Kubeconfig pulumi.StringOutput // secret
 	Nodes      []*Host             // that run pods: servers, then agents
 	Server     *Host               // the first one
+	Kubectl    string              // command on Server: kubectl as the administrator
 	Digest     pulumi.StringOutput
 }
 
@@ -57,6 +58,7 @@ func newCluster(ctx *pulumi.Context, c Config, in *Infra) error {
 	in.Cluster = &ClusterEndpoint{
 		Kubeconfig: pulumi.ToSecret(pulumi.String("").ToStringOutput()).(pulumi.StringOutput),
 		Server:     s.hosts[0],
+		Kubectl:    c.Cluster.layout().kubectl(),
 		Digest:     pulumi.String(clusterDigest(c)).ToStringOutput(),
 	}
 	for i, n := range s.nodes {

@@ -37,6 +37,11 @@ func (c ClusterConfig) layout() layout {
 	return layout{"k3s", "/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/k3s/k3s.yaml"}
 }
 
+// kubectl is the command of the administrator on a server.
+func (l layout) kubectl() string {
+	return fmt.Sprintf("%s/current/%s kubectl --kubeconfig %s", clusterHome, l.program, l.kubeconfig)
+}
+
 // unit is the name of a node's systemd unit.
 func (l layout) unit(mode string) string {
 	if mode == modeServer {

@@ -121,12 +121,18 @@ func newSamplers(ctx *pulumi.Context, in *infra.Infra, w *workloads.Workloads, t
 		if err != nil {
 			return nil, nil, err
 		}
+		script, variables := samplerScript(h, in)
+		triggers := []pulumi.StringInput{runners[h.Arch].SHA256}
+		if watchesCluster(h, in) {
+			triggers = append(triggers, in.Cluster.Digest)
+		}
+		variables["binary"], variables["unit"], variables["orders"] = path, text("lab-sampler.service"), takesOrders(h, in)
 		sampler, err := infra.NewScript(ctx, h.Name+"-sampler", &infra.ScriptArgs{
 			Host:      h,
-			Script:    text("sampler.sh"),
-			Variables: map[string]string{"binary": path, "unit": text("lab-sampler.service"), "orders": takesOrders(h, in)},
+			Script:    script,
+			Variables: variables,
 			Secrets:   map[string]pulumi.StringInput{"token": token, "services": servicesText(servicesOf(h, in, w), in.Cache.Password)},
-			Triggers:  []pulumi.StringInput{runners[h.Arch].SHA256},
+			Triggers:  triggers,
 		}, pulumi.Parent(t), pulumi.DependsOn([]pulumi.Resource{copied, in, w}))
 		if err != nil {
 			return nil, nil, err
@@ -151,7 +157,10 @@ func servicesText(services []plan.Service, redisPassword pulumi.StringOutput) pu
 	}).(pulumi.StringOutput)
 }
 
-// servicesOf are the services on a host, and how its sampler asks them.
+// servicesOf are the services on a host, and how its sampler asks them. A cluster
+// runs the workload in the place of the host with the role app; what one of its pods
+// says behind a NodePort would be another pod's with each question, so there the
+// cluster is asked instead.
 func servicesOf(h *infra.Host, in *infra.Infra, w *workloads.Workloads) []plan.Service {
 	var all []plan.Service
 	for _, s := range []struct {
@@ -163,9 +172,12 @@ func servicesOf(h *infra.Host, in *infra.Infra, w *workloads.Workloads) []plan.S
 		{infra.RoleEdge, plan.Service{Kind: analysis.ServiceNginx, Address: in.Edge.StatusURL, Limit: float64(in.Edge.Clients)}},
 		{infra.RoleApp, plan.Service{Kind: analysis.ServiceApp, Address: w.MetricsURL}},
 	} {
-		if h.HasRole(s.role) {
+		if h.HasRole(s.role) && (s.role != infra.RoleApp || in.Cluster == nil) {
 			all = append(all, s.service)
 		}
+	}
+	if watchesCluster(h, in) {
+		all = append(all, plan.Service{Kind: analysis.ServiceKubernetes, Address: samplerKubeconfig, Namespace: w.Namespace})
 	}
 	return all
 }

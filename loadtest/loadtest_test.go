@@ -45,6 +45,10 @@ func (m *mocks) NewResource(args pulumi.MockResourceArgs) (string, resource.Prop
 		out["hex"] = resource.NewProperty("run-of-" + args.Inputs["keepers"].ObjectValue()["inputs"].StringValue())
 	// The rest is known in a preview too, as on a stack that is up: the SDK's mock
 	// monitor can't read a secret that is unknown ("malformed RPC secret").
+	case args.Name == "cluster-ca":
+		out["stdout"] = resource.NewProperty(strings.Repeat("0a", 32))
+	case args.Name == "cluster-kubeconfig":
+		out["stdout"] = resource.MakeSecret(resource.NewProperty(clusterKubeconfig))
 	case m.preview && (args.Name == "load" || args.Name == "ledger"):
 	case args.Name == "load":
 		out["stdout"] = resource.NewProperty(m.result)

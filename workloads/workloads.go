@@ -23,6 +23,7 @@ type Workloads struct {
 	LabURL string // for the other hosts
 
 	MetricsURL string // on the hosts with the role app
+	Namespace  string // of the pods, on a cluster
 	// Digest changes with everything here that can move the ceiling.
 	Digest pulumi.StringOutput
 }
@@ -32,7 +33,7 @@ func New(ctx *pulumi.Context, c Config, in *infra.Infra, opts ...pulumi.Resource
 	if c.Chart.Given() {
 		return nil, fmt.Errorf("install the chart %s: not available yet; remove workloads.chart", c.Chart.source())
 	}
-	w := &Workloads{URL: in.Edge.URL, LabURL: in.Edge.LabURL, MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", appPort)}
+	w := &Workloads{Namespace: c.Namespace, URL: in.Edge.URL, LabURL: in.Edge.LabURL, MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", appPort)}
 	if err := ctx.RegisterComponentResource("lab:workloads:Workloads", "workloads", w, opts...); err != nil {
 		return nil, fmt.Errorf("declare the workload: %w", err)
 	}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The sampler as a systemd unit: it tells the load generator what this host uses.
-# in: binary unit orders token services
+# in: binary unit orders kubeconfig token services
 set -euo pipefail
 
 install_packages curl
@@ -11,7 +11,9 @@ write_if_changed /etc/lab/sampler.services 600 root:root "${services:?}"
 write_if_changed /etc/systemd/system/lab-sampler.service 644 root:root "${unit:?}"
 cmp -s "${binary:?}" /usr/local/bin/lab-runner || install -m 755 "$binary" /usr/local/bin/lab-runner
 systemctl enable --quiet lab-sampler
-run_unit lab-sampler /etc/lab/sampler.token /etc/lab/sampler.services /etc/systemd/system/lab-sampler.service /usr/local/bin/lab-runner
+watched=()
+if [ -n "${kubeconfig?}" ]; then watched=("$kubeconfig"); else rm -f /etc/lab/sampler.kubeconfig; fi
+run_unit lab-sampler /etc/lab/sampler.token /etc/lab/sampler.services /etc/systemd/system/lab-sampler.service /usr/local/bin/lab-runner "${watched[@]}"
 
 # A host that is no further load generator any more keeps nothing of one.
 if [ "${orders:?}" = no ] && [ -e /etc/lab/generator.secret ]; then
