@@ -46,6 +46,7 @@ func run(ctx *pulumi.Context) error {
 		"database": pulumi.Sprintf("%s:%d", machines.Database.Host.Address, machines.Database.Port),
 		"cache":    pulumi.Sprintf("%s:%d", machines.Cache.Host.Address, machines.Cache.Port),
 	})
+	ctx.Export("path", machines.Way(workload.LabURL, c.workloads.ReadyPath()))
 	ctx.Export("databasePassword", machines.Database.Password)
 	if machines.Cluster != nil {
 		ctx.Export("kubeconfig", machines.Cluster.Kubeconfig)

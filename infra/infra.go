@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"lab/hops"
 )
 
 // Infra is the machines of a lab with the services on them. A resource that
@@ -49,6 +51,8 @@ type EdgeEndpoint struct {
 	Port   int
 	URL    string // for the operator's computer
 	LabURL string // for the other hosts
+
+	Upstreams []hops.Upstream // none while the hosts are planned
 
 	StatusURL string // stub_status, on its host
 	Clients   int    // at most, at once: a proxied client takes two connections

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"lab/hops"
 )
 
 // Edge is nginx in front of the workload.
@@ -23,15 +25,20 @@ func newEdge(ctx *pulumi.Context, c Config, in *Infra, nodePort int) error {
 		return fmt.Errorf("declare the edge: %w", err)
 	}
 	in.Edge = &EdgeEndpoint{
-		host, edgePort, edgeURL(host.URLHost, c.Kind()), labURL(host.Address),
-		fmt.Sprintf("http://127.0.0.1:%d/-/status", edgePort), c.Edge.Workers * c.Edge.WorkerConnections / 2,
+		Host: host, Port: edgePort, URL: edgeURL(host.URLHost, c.Kind()), LabURL: labURL(host.Address),
+		StatusURL: fmt.Sprintf("http://127.0.0.1:%d/-/status", edgePort), Clients: c.Edge.Workers * c.Edge.WorkerConnections / 2,
 	}
 	if !in.Planned {
 		upstreams, err := in.upstreams(nodePort)
 		if err != nil {
 			return err
 		}
-		settings, err := edgeSettings(c.Edge, upstreams)
+		in.Edge.Upstreams = upstreams
+		var addresses []string
+		for _, u := range upstreams {
+			addresses = append(addresses, u.Address)
+		}
+		settings, err := edgeSettings(c.Edge, addresses)
 		if err != nil {
 			return err
 		}
@@ -47,19 +54,19 @@ func newEdge(ctx *pulumi.Context, c Config, in *Infra, nodePort int) error {
 	return ctx.RegisterResourceOutputs(e, pulumi.Map{"url": pulumi.String(in.Edge.URL)})
 }
 
-// upstreams are where the edge sends, each an address and a port: every node that
-// runs pods, or the host with the role app.
-func (in *Infra) upstreams(nodePort int) ([]string, error) {
+// upstreams are where the edge sends: every node that runs pods, or the host with
+// the role app.
+func (in *Infra) upstreams(nodePort int) ([]hops.Upstream, error) {
 	if in.Cluster == nil {
 		app, err := in.only(RoleApp)
 		if err != nil {
 			return nil, err
 		}
-		return []string{upstream(app.Address, appPort)}, nil
+		return []hops.Upstream{{Name: app.Name, Address: upstream(app.Address, appPort)}}, nil
 	}
-	var nodes []string
+	var nodes []hops.Upstream
 	for _, h := range in.Cluster.Nodes {
-		nodes = append(nodes, upstream(h.Address, nodePort))
+		nodes = append(nodes, hops.Upstream{Name: h.Name, Address: upstream(h.Address, nodePort)})
 	}
 	return nodes, nil
 }

@@ -92,3 +92,12 @@ func (c Config) environment(port int) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// ReadyPath is what a request for the workload's readiness asks for; another chart's
+// is not known.
+func (c Config) ReadyPath() string {
+	if c.Chart.Given() {
+		return "/"
+	}
+	return "/readyz"
+}

@@ -25,6 +25,7 @@ var commands = []func() *cobra.Command{
 	newAnalyzeCommand,
 	newKubeconfigCommand,
 	newPinCommand,
+	newPathCommand,
 	newVersionCommand,
 }
 
