@@ -24,6 +24,7 @@ type ClusterEndpoint struct {
 	Kubeconfig pulumi.StringOutput // secret
 	Nodes      []*Host             // that run pods: servers, then agents
 	Server     *Host               // the first one
+	Ingress    string              // class of the Ingress by which the edge reaches the workload; "": by its NodePort
 	Kubectl    string              // command on Server: kubectl as the administrator
 	Digest     pulumi.StringOutput
 }
@@ -60,6 +61,9 @@ func newCluster(ctx *pulumi.Context, c Config, in *Infra) error {
 		Server:     s.hosts[0],
 		Kubectl:    c.Cluster.layout().kubectl(),
 		Digest:     pulumi.String(clusterDigest(c)).ToStringOutput(),
+	}
+	if c.Cluster.Traefik {
+		in.Cluster.Ingress = "traefik"
 	}
 	for i, n := range s.nodes {
 		if n.pods {

@@ -53,6 +53,7 @@ type ClusterConfig struct {
 	ServerPods        bool   `json:"serverPods"` // whether servers run pods of the workload
 
 	Disable      []string        `json:"disable"` // parts that k3s would bring
+	Traefik      bool            `json:"traefik"` // of k3s: it is between the edge and the workload
 	DrainSeconds int             `json:"drainSeconds"`
 	Kubelet      KubeletSettings `json:"kubelet"`
 }
@@ -212,6 +213,7 @@ func (c ClusterConfig) checkK3s(k *config.Checker) {
 	k.Add(c.URL == "" || strings.HasPrefix(c.URL, "https://"), path+".url", c.URL, "is not https", "use an address that begins with https://")
 	checkSums(k, path+".sha256", c.SHA256)
 	checkSums(k, path+".images.sha256", c.Images.SHA256)
+	k.Add(!c.Traefik || !slices.Contains(c.Disable, "traefik"), path+".disable", strings.Join(c.Disable, ", "), "holds traefik, which traefik: true wants", "leave it out")
 	k.Add(c.Images.Path != "" || len(c.Images.SHA256) == 0, path+".images.sha256", len(c.Images.SHA256), "sums are given, but images.path is empty", "name the archive, or remove them,")
 }
 
@@ -223,6 +225,7 @@ func (c ClusterConfig) checkLabkube(k *config.Checker) {
 	}{
 		{"version", c.Version != ""}, {"path", c.Path != ""}, {"url", c.URL != ""},
 		{"sha256", len(c.SHA256) > 0}, {"images", c.Images.Path != "" || len(c.Images.SHA256) > 0},
+		{"traefik", c.Traefik},
 	} {
 		k.Add(!row.set, "infra.cluster."+row.key, "the key", "is of k3s, but distribution is labkube, which is built here", "remove it")
 	}

@@ -41,6 +41,7 @@ func newStandinCluster(t *testing.T) *standinCluster {
 	}
 	c.Cluster.Distribution = DistributionK3s
 	c.Cluster.Path = filepath.Join(s.dir, "{version}")
+	c.Cluster.Traefik, c.Cluster.Disable = true, []string{"servicelb"}
 	s.pin("v1.35.2+k3s1", "")
 	if problems := c.problems(); len(problems) > 0 {
 		t.Fatal(problems)
@@ -109,6 +110,9 @@ func TestK3sScriptsOnMachines(t *testing.T) {
 	}
 	if got := s.on("agent-1", "stat -c %a /etc/rancher/k3s/config.yaml.d/10-lab-token.yaml; systemctl is-enabled k3s-agent; readlink /usr/local/bin/k3s"); got != "600\nenabled\n/usr/local/lib/lab/cluster/current/k3s" {
 		t.Errorf("on agent-1: %q", got)
+	}
+	if got := s.on("server", "cd /var/lib/rancher/k3s/server && stat -c %a . manifests/lab-traefik.yaml && grep kind: manifests/lab-traefik.yaml"); got != "700\n600\nkind: HelmChartConfig\n      kind: DaemonSet" {
+		t.Errorf("Traefik's settings: %q", got)
 	}
 	token := s.on("server", "cat /etc/rancher/k3s/config.yaml.d/10-lab-token.yaml /var/lib/rancher/k3s/server/node-token")
 	if ran := s.mustUp(); len(ran) > 0 {

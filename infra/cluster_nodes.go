@@ -191,6 +191,9 @@ func (s *clusterSetup) setUp(ctx *pulumi.Context, i int, hash pulumi.StringOutpu
 	}
 	secrets := map[string]pulumi.StringInput{"sum": p.sum, "token": s.token}
 	if n.mode == modeServer {
+		if variables["traefik"], err = traefikSettings(s.config); err != nil {
+			return nil, err
+		}
 		secrets["agent_token"] = s.agentToken
 	}
 	switch {

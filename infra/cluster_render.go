@@ -158,6 +158,24 @@ func kubeletSettings(s KubeletSettings) (string, error) {
 	})
 }
 
+// Ports of Traefik on every node.
+const (
+	traefikPort       = 8000
+	traefikSecurePort = 8443
+)
+
+// traefikSettings is the manifest of how Traefik runs; "" without it. A node that
+// does not answer the edge in time is left out, and so is a pod that does not
+// answer Traefik.
+func traefikSettings(c Config) (string, error) {
+	if !c.Cluster.Traefik {
+		return "", nil
+	}
+	return render("cluster-traefik.yaml", map[string]any{
+		"Web": traefikPort, "WebSecure": traefikSecurePort, "DialTimeoutMs": c.Edge.ConnectTimeoutMs,
+	})
+}
+
 // joinToken is a whole token, with which a node checks the server's CA before it
 // says the password. caHash is the SHA-256 of the CA's certificate as its file is
 // (https://docs.k3s.io/cli/token).

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"lab/golden"
 )
 
@@ -221,5 +223,46 @@ func TestClusterDigest(t *testing.T) {
 		if got := look(row.change); (got != before) != row.changes {
 			t.Errorf("%s: changed %v, want %v", name, got != before, row.changes)
 		}
+	}
+}
+
+// The settings of Traefik's chart are YAML within YAML: a slip would be k3s' error,
+// after everything else is up.
+func TestRenderedTraefik(t *testing.T) {
+	c := clusterOf(DistributionK3s, RoleServer, RoleAgent)
+	if got, err := traefikSettings(c); got != "" || err != nil {
+		t.Errorf("without Traefik: %q, %v", got, err)
+	}
+	c.Cluster.Traefik = true
+	got, err := traefikSettings(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "testdata/rendered/k3s-traefik.yaml", got+"\n")
+	var manifest struct {
+		Spec struct {
+			ValuesContent string `yaml:"valuesContent"`
+		}
+	}
+	var values struct {
+		HostNetwork bool `yaml:"hostNetwork"`
+		Ports       map[string]struct {
+			Port     int `yaml:"port"`
+			HostPort int `yaml:"hostPort"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(got), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(manifest.Spec.ValuesContent), &values); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range values.Ports {
+		if p.Port != p.HostPort {
+			t.Errorf("port %s is %d, its hostPort %d", name, p.Port, p.HostPort)
+		}
+	}
+	if !values.HostNetwork || values.Ports["web"].Port != traefikPort {
+		t.Errorf("%+v", values)
 	}
 }

@@ -224,6 +224,7 @@ func TestTheEdgeSendsWhereTheWorkloadRuns(t *testing.T) {
 		{"without a cluster", func(c *Config) { c.Cluster.Distribution = DistributionNone }, []string{"10.77.0.11:8080"}, ""},
 		{"a cluster", func(*Config) {}, []string{"10.77.0.17:30111", "10.77.0.16:30111", "10.77.0.18:30111"}, "3"},
 		{"a cluster, and no host for the app", func(c *Config) { c.Hosts[0].Roles = []string{"monitoring"} }, []string{"10.77.0.17:30111", "10.77.0.16:30111", "10.77.0.18:30111"}, "3"},
+		{"Traefik on every node", func(c *Config) { c.Cluster.Traefik, c.Cluster.Disable = true, []string{"servicelb"} }, []string{"10.77.0.17:8000", "10.77.0.16:8000", "10.77.0.18:8000"}, "3"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := clusterStack(t, DistributionK3s)

@@ -29,6 +29,9 @@ func newEdge(ctx *pulumi.Context, c Config, in *Infra, nodePort int) error {
 		StatusURL: fmt.Sprintf("http://127.0.0.1:%d/-/status", edgePort), Clients: c.Edge.Workers * c.Edge.WorkerConnections / 2,
 	}
 	if !in.Planned {
+		if c.Cluster.Traefik {
+			nodePort = traefikPort
+		}
 		upstreams, err := in.upstreams(nodePort)
 		if err != nil {
 			return err

@@ -50,6 +50,15 @@ func (c Config) values(repository, tag string, archs []string) map[string]any {
 	}
 }
 
+// withIngress adds what the demo workload's chart is given where the edge comes by
+// an Ingress of the class; "" is none.
+func withIngress(values map[string]any, class string) map[string]any {
+	if class != "" {
+		values["ingress"] = map[string]any{"enabled": true, "className": class}
+	}
+	return values
+}
+
 func (p PodsConfig) values() map[string]any {
 	memory := fmt.Sprintf("%dMi", p.MemoryMiB)
 	return map[string]any{

@@ -112,3 +112,13 @@ func TestTheChartsDigestCountsEveryFile(t *testing.T) {
 		t.Errorf("digest %q, %v", digest, err)
 	}
 }
+
+func TestAnIngressIsAskedForWhereTheEdgeComesByOne(t *testing.T) {
+	if got := withIngress(map[string]any{}, ""); len(got) > 0 {
+		t.Errorf("by the NodePort: %v", got)
+	}
+	got, want := withIngress(map[string]any{"env": 1}, "traefik"), map[string]any{"env": 1, "ingress": map[string]any{"enabled": true, "className": "traefik"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
