@@ -15,6 +15,7 @@ import (
 
 	"lab/archivetest"
 	"lab/config/configtest"
+	"lab/infra"
 	"lab/loadtest/analysis"
 )
 
@@ -68,14 +69,18 @@ func fakeK6(version string) []byte {
 	return fmt.Appendf(nil, "#!/bin/sh\necho 'k6 %s (commit/abc, go1.26, linux/amd64)'\n", version)
 }
 
-// install runs the script as a host does, with log as its only neighbour.
+// install runs the script as a host does, with the functions that every script has.
 func install(t *testing.T, environment []string, variables map[string]string) (said string, err error) {
 	t.Helper()
 	var stdin strings.Builder
 	for name, value := range variables {
 		fmt.Fprintf(&stdin, "%s='%s'\n", name, value)
 	}
-	stdin.WriteString("log() { echo \"$*\" >&2; }\nlab_main() {\n" + text("k6.sh") + "\n}\nlab_main </dev/null\n")
+	_, functions, found := strings.Cut(infra.File("lib.sh"), "\n# install_packages")
+	if !found {
+		t.Fatal("lib.sh has no install_packages")
+	}
+	stdin.WriteString("lab_script=k6\n#" + functions + "\nlog() { echo \"$*\" >&2; }\nlab_main() {\n" + text("k6.sh") + "\n}\nlab_main </dev/null\n")
 	cmd := exec.Command("bash", "-Eeuo", "pipefail")
 	cmd.Stdin, cmd.Env = strings.NewReader(stdin.String()), append(os.Environ(), environment...)
 	out, err := cmd.CombinedOutput()

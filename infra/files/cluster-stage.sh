@@ -7,32 +7,14 @@ set -euo pipefail
 
 stage=$home/${sum:0:16}
 
-fetch() { # to: file
-  if [ -n "${copied?}" ]; then
-    cp "$copied" "$1"
-  else
-    command -v curl >/dev/null || install_packages curl
-    curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 -m 240 -o "$1" "${url:?}"
-  fi
-}
-
-check_sum() { # file sum what
-  local got
-  got=$(sha256sum "$1" | cut -d' ' -f1)
-  if [ "$got" != "$2" ]; then
-    log "$3 has the sha256 $got, pinned is $2: nothing was replaced; correct infra.cluster if the file is the right one"
-    return 1
-  fi
-}
-
 unstage() { # status
   rm -rf "$work"
   explain_failure "$1"
 }
 
 fill() { # the new folder's name
-  fetch "$1/fetched"
-  check_sum "$1/fetched" "$sum" "$program from ${url:-the given file}"
+  fetch "${copied?}" "${url?}" "$1/fetched"
+  check_sum "$1/fetched" "$sum" "$program from ${url:-the given file}" infra.cluster
   if [ "$distribution" = labkube ]; then
     tar -xf "$1/fetched" -C "$1" --no-same-owner
     rm "$1/fetched"
@@ -88,7 +70,7 @@ if [ "$distribution" = labkube ]; then
   install -m 644 "$stage/pause.tar" "$data/agent/images/lab-pause.tar"
 fi
 if [ -n "${images?}" ]; then
-  check_sum "$images" "${images_sum:?}" "the archive of images"
+  check_sum "$images" "${images_sum:?}" "the archive of images" infra.cluster
   install -d -m 755 "$data/agent/images"
   cmp -s "$images" "$data/agent/images/${images_name:?}" || install -m 644 "$images" "$data/agent/images/$images_name"
 fi

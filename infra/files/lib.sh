@@ -36,6 +36,26 @@ install_packages() {
   ) 8>/run/lab/apt.lock 9>&-
 }
 
+# fetch COPIED URL TO: a file that was copied to this host, or else a download.
+fetch() {
+  if [ -n "$1" ]; then
+    cp "$1" "$3"
+  else
+    command -v curl >/dev/null || install_packages curl
+    curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 -m 240 -o "$3" "$2"
+  fi
+}
+
+# check_sum FILE SHA256 WHAT KEY: before anything is replaced by the file.
+check_sum() {
+  local got
+  got=$(sha256sum "$1" | cut -d' ' -f1)
+  if [ "$got" != "$2" ]; then
+    log "$3 has the sha256 $got, pinned is $2: nothing was replaced; correct $4 if the file is the right one"
+    return 1
+  fi
+}
+
 # write_if_changed PATH MODE OWNER TEXT: the whole new file or the old one, never a part.
 write_if_changed() {
   local new

@@ -7,26 +7,12 @@ set -euo pipefail
 mark=${binary:?}.sha256 # the sum of what it was installed from
 is_pinned() { [ "$(timeout 20 "$1" version 2>/dev/null | awk 'NR == 1 { print $1, $2 }')" = "k6 ${version:?}" ]; }
 
-fetch() { # to: file
-  if [ -n "${copied?}" ]; then
-    cp "$copied" "$1"
-  else
-    command -v curl >/dev/null || install_packages curl
-    curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 -m 240 -o "$1" "${url:?}"
-  fi
-}
-
 install_k6() {
-  local got
   mkdir -p "$(dirname "$binary")"
   work=$(mktemp -d "$(dirname "$binary")/.lab-k6.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  fetch "$work/fetched"
-  got=$(sha256sum "$work/fetched" | cut -d' ' -f1)
-  if [ "$got" != "${sha256:?}" ]; then
-    log "k6 from ${url:-the given file} has the sha256 $got, pinned is $sha256: nothing was replaced; correct loadtest.k6.sha256 if the file is the right one"
-    return 1
-  fi
+  fetch "${copied?}" "${url?}" "$work/fetched"
+  check_sum "$work/fetched" "${sha256:?}" "k6 from ${url:-the given file}" loadtest.k6.sha256
   if [ "$(head -c 2 "$work/fetched" | od -An -tx1 | tr -d ' ')" = 1f8b ]; then
     mkdir "$work/all"
     tar -xzf "$work/fetched" -C "$work/all" --no-same-owner
