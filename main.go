@@ -71,7 +71,7 @@ func load(stack, pulumiConfig string) (sections, error) {
 	c.infra, more = infra.LoadConfig(raw["infra"])
 	problems = append(problems, more...)
 	c.workloads, more = workloads.LoadConfig(raw["workloads"], workloads.Lab{
-		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasCluster(), Subnet: c.infra.Network.Subnet,
+		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasCluster(), Subnet: c.infra.Network.Subnet, NodeCPUMilli: c.infra.SmallestNodeCPUMilli(),
 	})
 	problems = append(problems, more...)
 	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], loadtest.Lab{

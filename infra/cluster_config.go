@@ -124,6 +124,22 @@ func (c Config) inCluster() []int {
 	return append(servers, agents...)
 }
 
+// SmallestNodeCPUMilli is the smallest cap of the nodes that run pods, in thousandths
+// of a CPU; 0 when there is no cluster or its nodes are whole machines.
+func (c Config) SmallestNodeCPUMilli() int {
+	smallest := 0
+	if !c.Cluster.enabled() {
+		return smallest
+	}
+	for i, n := range c.nodes(func(int) (string, string) { return "", "" }) {
+		h := c.Hosts[c.inCluster()[i]]
+		if milli := int(h.CPUs * 1000); n.pods && h.Kind == KindNspawn && (smallest == 0 || milli < smallest) {
+			smallest = milli
+		}
+	}
+	return smallest
+}
+
 // unpinned is an error when k3s or its images would come to a host without a sum
 // to check them by. A preview does without.
 func (c Config) unpinned(stack string) error {

@@ -266,3 +266,22 @@ func TestRenderedTraefik(t *testing.T) {
 		t.Errorf("%+v", values)
 	}
 }
+
+func TestTheSmallestNodesCap(t *testing.T) {
+	c := clusterStack(t, DistributionLabkube) // a server and two agents of 0.5
+	c.Hosts[len(c.Hosts)-1].CPUs = 0.41
+	if got := c.SmallestNodeCPUMilli(); got != 410 {
+		t.Errorf("an agent of 0.41: %d", got)
+	}
+	c.Hosts[len(c.Hosts)-2].CPUs, c.Cluster.ServerPods = 0.2, false
+	if got := c.SmallestNodeCPUMilli(); got != 410 {
+		t.Errorf("a small server without pods: %d", got)
+	}
+	c.Cluster.Distribution = DistributionNone
+	if got := c.SmallestNodeCPUMilli(); got != 0 {
+		t.Errorf("no cluster: %d", got)
+	}
+	if got := clusterOf(DistributionK3s, RoleServer).SmallestNodeCPUMilli(); got != 0 {
+		t.Errorf("whole machines: %d", got)
+	}
+}

@@ -33,6 +33,7 @@ type Lab struct {
 	MaxConnections int    // of the database
 	Cluster        bool   // there is one
 	Subnet         string // of the machines, a prefix
+	NodeCPUMilli   int    // cap of the smallest node, in thousandths of a CPU; 0: nodes have none
 }
 
 // Defaults is the configuration that a stack's own is laid over.

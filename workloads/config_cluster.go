@@ -70,6 +70,8 @@ func (c Config) checkCluster(k *config.Checker, lab Lab) {
 	}
 	if lab.Cluster {
 		c.checkConnections(k, lab.MaxConnections)
+		c.Web.checkCap(k, "workloads.web", lab.NodeCPUMilli)
+		c.Worker.checkCap(k, "workloads.worker", lab.NodeCPUMilli)
 	}
 }
 
@@ -82,6 +84,13 @@ func (p PodsConfig) check(k *config.Checker, path string) {
 	k.Add(p.LimitCPUMilli >= p.RequestCPUMilli, path+".limitCpuMilli", p.LimitCPUMilli, fmt.Sprintf("is below %s.requestCpuMilli, %d", path, p.RequestCPUMilli), "raise it")
 	k.Add(p.LimitCPUMilli <= 256_000, path+".limitCpuMilli", p.LimitCPUMilli, "is above 256000 (256 CPUs)", "lower it")
 	k.Within(path+".memoryMiB", p.MemoryMiB, 32, 1_048_576, "the program itself takes 20")
+}
+
+// checkCap wants a limit that fits every node's cap: where control groups are of
+// version 1, the kernel takes no larger one, and the container does not start.
+func (p PodsConfig) checkCap(k *config.Checker, path string, milli int) {
+	k.Add(milli == 0 || p.LimitCPUMilli <= milli, path+".limitCpuMilli", p.LimitCPUMilli,
+		fmt.Sprintf("is above the cap of the smallest node, %d (its containers could not start there)", milli), "lower it, or raise the node's cpus in infra.hosts,")
 }
 
 func (c ChartConfig) check(k *config.Checker, subnet string) {

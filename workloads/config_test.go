@@ -127,3 +127,31 @@ func TestAnyOtherChartIsByPathRepositoryOrOCI(t *testing.T) {
 		t.Error("the defaults have another chart")
 	}
 }
+
+// On machines with a cap, a container's limit has to be within the smallest one's.
+func TestALimitAboveANodesCapIsRejected(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		milli  int
+		limits string
+		want   []string
+	}{
+		{"whole machines", 0, "8000", nil},
+		{"as much as the node has", 400, "400", nil},
+		{"more", 400, "401", []string{"workloads.web.limitCpuMilli", "workloads.worker.limitCpuMilli"}},
+	} {
+		lab := clustered
+		lab.NodeCPUMilli = row.milli
+		_, problems := LoadConfig([]byte(`{"poolSize": 5, "web": {"limitCpuMilli": `+row.limits+`}, "worker": {"limitCpuMilli": `+row.limits+`}}`), lab)
+		var got []string
+		for _, p := range problems {
+			got = append(got, p.Path)
+			if want := "is above the cap of the smallest node, 400 (its containers could not start there)"; p.Rule != want {
+				t.Errorf("%s: %q, want %q", row.name, p.Rule, want)
+			}
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
+			t.Errorf("%s: %s", row.name, diff)
+		}
+	}
+}
