@@ -11,7 +11,7 @@ import (
 const (
 	scorePending   = 3.0
 	scoreAtMax     = 2.0
-	scoreThrottled = 1.0 // and its ratio
+	scoreThrottled = 1.0 // and half its ratio: all periods throttled say less still than an autoscaler
 )
 
 // podLimits are what keeps pods from doing more where no host is at its limit: no
@@ -27,7 +27,7 @@ func podLimits(near []Step) []candidate {
 		}
 		found = append(found, pendingPods(w, severity)...)
 		if throttledPods(w) {
-			found = append(found, candidate{severity, scoreThrottled + w.ThrottledRatio, Finding{"pods-throttled",
+			found = append(found, candidate{severity, scoreThrottled + w.ThrottledRatio/2, Finding{"pods-throttled",
 				fmt.Sprintf("%s pods throttled by their CPU limit in %d%% of periods", w.Name, percent(w.ThrottledRatio)),
 				map[string]float64{"throttledRatio": w.ThrottledRatio, "pods": w.Pods}}})
 		}

@@ -96,6 +96,10 @@ func TestWallsOfTheWriteUpsClusters(t *testing.T) {
 			atMaximum(u)
 			u.Workloads[0].ThrottledRatio = 0.9
 		}, "HPA web at max (6) while over target", "web pods throttled by their CPU limit in 90% of periods"},
+		{"the maximum comes before pods that are throttled all the time", nodesAt(0.6, 0.6), func(u *KubernetesUse) { // once they were equal
+			atMaximum(u)
+			u.Workloads[0].ThrottledRatio = 1
+		}, "HPA web at max (6) while over target", "web pods throttled by their CPU limit in 100% of periods"},
 		{"pending for a moment", nodesAt(0.6, 0.6), func(u *KubernetesUse) { u.Workloads[0].Pending = map[string]float64{"Insufficient cpu": 0.2} }, unattributed, ""},
 		{"at its maximum within the autoscaler's tolerance", nodesAt(0.6, 0.6), func(u *KubernetesUse) { u.Autoscalers[0] = hpa("web", 6, 6, 1.05) }, unattributed, ""},
 		{"over its target below its maximum", nodesAt(0.6, 0.6), func(u *KubernetesUse) { u.Autoscalers[0] = hpa("web", 5, 6, 1.8) }, unattributed, ""},
