@@ -82,5 +82,6 @@ func machineSpec(c Config, i, incarnation int, authorizedKey, hostKeySeed string
 		Network: c.Network.Name, Name: h.Name, Address: address(c.Network.Subnet, i) + "/24",
 		CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, AuthorizedKey: authorizedKey, HostKeySeed: hostKeySeed,
 		Hosts: hosts, Incarnation: incarnation,
+		Node: slices.Contains(h.Roles, RoleServer) || slices.Contains(h.Roles, RoleAgent),
 	}
 }

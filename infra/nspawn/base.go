@@ -21,8 +21,8 @@ var baseScript string
 // basePackages are what the services' scripts would install on a real machine,
 // so that on this one they find it there.
 var basePackages = []string{
-	"ca-certificates", "curl", "dbus", "iproute2", "nginx", "openssh-server", "postgresql",
-	"procps", "redis-server", "systemd", "systemd-sysv", "util-linux",
+	"ca-certificates", "conntrack", "containernetworking-plugins", "curl", "dbus", "iproute2", "nftables", "nginx",
+	"openssh-server", "postgresql", "procps", "redis-server", "runc", "systemd", "systemd-sysv", "util-linux",
 }
 
 // BuildBase builds the base tree below stateDir, unless it is there, and returns

@@ -145,7 +145,14 @@ func (m machine) boot(held *os.File, base string) (process, error) {
 		return process{}, err
 	}
 	defer console.Close()
-	args := []string{"-c", bootScript, "boot.sh", m.spec.Network, m.spec.Name, m.root(), bridge}
+	containers := ""
+	if m.spec.Node {
+		containers = filepath.Join(m.dir, "containers")
+		if err := os.MkdirAll(containers, 0o711); err != nil {
+			return process{}, err
+		}
+	}
+	args := []string{"-c", bootScript, "boot.sh", m.spec.Network, m.spec.Name, m.root(), bridge, containers}
 	cmd := exec.Command("bash", append(args, m.group.folders()...)...)
 	cmd.Stdout, cmd.Stderr = console, console
 	cmd.ExtraFiles = []*os.File{held}

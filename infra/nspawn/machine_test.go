@@ -455,3 +455,34 @@ func leftovers(stateDir string) (found []string) {
 	}
 	return found
 }
+
+// containerScript runs a container whose disk is an overlay on the machine's, in
+// groups within the machine's.
+const containerScript = `set -e
+awk '$3 == "cgroup" { print $2 }' /proc/mounts | while read -r group; do mount -o remount,rw,bind "$group"; done
+cd /var/lib/containerd
+mkdir upper work rootfs
+mount -t overlay overlay -o "lowerdir=/,upperdir=$PWD/upper,workdir=$PWD/work" rootfs
+runc spec
+sed -i 's/"terminal": true/"terminal": false/; s/"sh"/"hostname"/; s/"hostname": "runc"/"hostname": "box"/' config.json
+runc run box
+test ! -w /proc/sys/vm/overcommit_memory
+test -w /proc/sys/net/ipv4/ip_forward
+test -e /dev/kmsg
+nft list ruleset
+ls /usr/lib/cni/ptp`
+
+func TestANodeRunsAContainer(t *testing.T) {
+	b := newBench(t)
+	b.lab(b.network, "network", "up", b.stateDir)
+	one := b.machine("one")
+	one.Node = true
+	b.up(one)
+	b.check("a container", one, containerScript, "box\n/usr/lib/cni/ptp")
+	if err := NetworkDown(t.Context(), b.stateDir, testNetwork); err != nil {
+		t.Errorf("network down: %v", err)
+	}
+	for _, left := range leftovers(b.stateDir) {
+		t.Errorf("left behind: %s", left)
+	}
+}

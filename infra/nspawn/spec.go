@@ -37,10 +37,11 @@ type MachineSpec struct {
 	Address       string            `json:"address"` // 10.77.0.11/24
 	CPUs          float64           `json:"cpus"`    // cap, in CPUs of this computer
 	MemoryMiB     int               `json:"memoryMiB"`
-	AuthorizedKey string            `json:"authorizedKey"` // of the operator, for root
-	HostKeySeed   string            `json:"hostKeySeed"`   // base64, 32 bytes
-	Hosts         map[string]string `json:"hosts"`         // name → address, for /etc/hosts
-	Incarnation   int               `json:"incarnation"`   // see Incarnation
+	AuthorizedKey string            `json:"authorizedKey"`  // of the operator, for root
+	HostKeySeed   string            `json:"hostKeySeed"`    // base64, 32 bytes
+	Hosts         map[string]string `json:"hosts"`          // name → address, for /etc/hosts
+	Incarnation   int               `json:"incarnation"`    // see Incarnation
+	Node          bool              `json:"node,omitempty"` // may run containers; takes effect when it starts
 }
 
 // ip is the address without the length of its prefix.
