@@ -10,6 +10,7 @@ declare -A needs=(
 )
 if [ "${1:-}" = test ]; then
   needs+=([shellcheck]=shellcheck [redis-server]=redis-server [nginx]=nginx [sshd]=openssh-server [node]=nodejs)
+  needs+=([runc]=runc [nft]=nftables [conntrack]=conntrack [pgrep]=procps)
 fi
 if [ "${1:-}" = test ] || [ "${1:-}" = bench ]; then
   needs+=([wrk]=wrk [hey]=hey)
@@ -21,6 +22,9 @@ for command in "${!needs[@]}"; do
 done
 if [ "${1:-}" = test ] && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
   missing+=(postgresql)
+fi
+if [ "${1:-}" = test ] && [ ! -e /usr/lib/cni/ptp ]; then
+  missing+=(containernetworking-plugins)
 fi
 command -v go >/dev/null || {
   echo "setup: there is no go on PATH; install Go 1.26 or later from go.dev/dl" >&2
