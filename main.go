@@ -22,6 +22,9 @@ func run(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.infra.HasCluster() && !ctx.DryRun() {
+		return workloads.ErrNotOnCluster
+	}
 	machines, err := infra.New(ctx, c.infra, c.workloads.NodePort)
 	if err != nil || machines.Planned {
 		return err

@@ -11,13 +11,18 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// standinCluster is a cluster of a stand-in for k3s on machines of this computer.
-type standinCluster struct {
+// liveCluster is a cluster on machines of this computer.
+type liveCluster struct {
 	*live
 	t      *testing.T
 	config Config
-	dir    string            // of the stand-ins, by version
-	sums   map[string]string // of them
+}
+
+// standinCluster is one of a stand-in for k3s.
+type standinCluster struct {
+	liveCluster
+	dir  string            // of the stand-ins, by version
+	sums map[string]string // of them
 }
 
 func newStandinCluster(t *testing.T) *standinCluster {
@@ -26,7 +31,7 @@ func newStandinCluster(t *testing.T) *standinCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &standinCluster{t: t, dir: t.TempDir(), sums: map[string]string{}, config: Defaults()}
+	s := &standinCluster{liveCluster{t: t, config: Defaults()}, t.TempDir(), map[string]string{}}
 	for _, version := range []string{"v1.34.1+k3s1", "v1.35.2+k3s1", "v1.36.4+k3s1"} {
 		s.sums[version] = standin(t, root, filepath.Join(s.dir, version), version)
 	}
@@ -59,7 +64,7 @@ func (s *standinCluster) pin(version, sum string) {
 }
 
 // on is what a command prints on a host.
-func (s *standinCluster) on(host, command string) string {
+func (s *liveCluster) on(host, command string) string {
 	s.t.Helper()
 	out, err := remotely(s.done[remoteCommand+" "+host+"-stage"].args.Inputs["connection"], command, "")
 	if err != nil {
@@ -75,7 +80,7 @@ func (s *standinCluster) events() string {
 }
 
 // mustUp is an up that may not fail.
-func (s *standinCluster) mustUp() []string {
+func (s *liveCluster) mustUp() []string {
 	s.t.Helper()
 	ran, err := s.up(s.config)
 	if err != nil {

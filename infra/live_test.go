@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 type live struct {
 	mocks
 	t        *testing.T
+	shared   string // the repository's .lab
 	stateDir string
 	machines []string // of the hosts, those that are brought up; scripts of others are left out
 
@@ -74,7 +75,7 @@ func newLive(t *testing.T, machines ...string) *live {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	l := &live{t: t, machines: machines, done: map[string]applied{}}
+	l := &live{t: t, shared: shared, machines: machines, done: map[string]applied{}}
 	if l.stateDir, err = filepath.Abs(stateDir); err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +190,12 @@ func (l *live) do(args pulumi.MockResourceArgs) (string, error) {
 			}
 		})
 		return "", nspawn.NetworkUp(ctx, l.stateDir, spec, os.Stderr)
+	case strings.HasPrefix(args.Name, "labkube-"):
+		root := filepath.Dir(l.shared)
+		cmd := exec.CommandContext(ctx, "bash", "-c", plain(args.Inputs["create"]))
+		cmd.Dir, cmd.Stderr = root, os.Stderr
+		out, err := cmd.Output()
+		return strings.Replace(string(out), `"path": "`, `"path": "`+root+"/", 1), err
 	case slices.Contains(l.machines, args.Name):
 		spec, err := nspawn.Read[nspawn.MachineSpec](strings.NewReader(stdin))
 		if err != nil {

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -14,6 +15,9 @@ var files embed.FS
 
 // appPort is where the web part listens and the edge sends.
 const appPort = 8080
+
+// ErrNotOnCluster tells that the workload's release can't be installed yet.
+var ErrNotOnCluster = errors.New("install the workload on a cluster: not available yet, nothing was touched; set infra.cluster.distribution to none, or preview")
 
 // Workloads is the demo workload on its host.
 type Workloads struct {
