@@ -10,25 +10,15 @@ out=$PWD/.toolchain/labkube
 mkdir -p "$out"
 export CGO_ENABLED=0 GOARCH=$arch
 
-say() { echo "labkube: $*" >&2; }
+progress=labkube
+# shellcheck source=scripts/progress.sh
+. scripts/progress.sh
 
 # build MODULE PACKAGE [LDFLAGS]: the program of that name; quick when nothing changed.
 build() {
-  local name=${2##*/} began=$SECONDS
+  local name=${2##*/}
   [ "$name" != . ] || name=labkube
-  [ -e "$out/$name" ] || say "building $name …"
-  (cd "tools/labkube/$1" && go build -v -trimpath -ldflags "-s -w ${3:-}" -o "$out/$name" "$2") 2> >(counted "$name" >&2)
-  if [ $((SECONDS - began)) -ge 10 ]; then
-    say "built $name in $((SECONDS - began)) s"
-  fi
-}
-
-# counted LABEL: of what `go build -v` says, a line for 200 packages; the rest as it is.
-counted() {
-  awk -v label="$1" '
-    /^[^ #:]+$/ { if (++n % 200 == 0) print "labkube: " label ": " n " packages compiled"; fflush(); next }
-    /^go: downloading / { if (++d % 100 == 0) print "labkube: " label ": " d " modules downloaded"; fflush(); next }
-    { print; fflush() }'
+  (cd "tools/labkube/$1" && go_build "$name" "$out/$name" "$2" "${3:-}")
 }
 
 # What a node says that it runs, as k3s's nodes do: whose build of Kubernetes it is.

@@ -11,21 +11,12 @@ bin=$PWD/.toolchain/bin
 home=$PWD/.toolchain/home # PULUMI_HOME where the plugins are built
 mkdir -p "$bin"
 
-say() { echo "toolchain: $*" >&2; }
+progress=toolchain
+# shellcheck source=scripts/progress.sh
+. scripts/progress.sh
 
-# build LABEL FILE PACKAGE [LDFLAGS]: from tools/pulumi; quick when nothing changed.
-build() {
-  [ -e "$2" ] || say "building $1 …"
-  (cd tools/pulumi && go build -v -trimpath -ldflags "-s -w ${4:-}" -o "$2" "$3") 2> >(counted "$1" >&2)
-}
-
-# counted LABEL: of what `go build -v` says, a line for 200 packages; the rest as it is.
-counted() {
-  awk -v label="$1" '
-    /^[^ #:]+$/ { if (++n % 200 == 0) print "toolchain: " label ": " n " packages compiled"; fflush(); next }
-    /^go: downloading / { if (++d % 200 == 0) print "toolchain: " label ": " d " modules downloaded"; fflush(); next }
-    { print; fflush() }'
-}
+# build NAME FILE PACKAGE [LDFLAGS]: from tools/pulumi.
+build() { (cd tools/pulumi && go_build "$@"); }
 
 # usable VERSION: is it at least 3.150 and below 4, as Pulumi.yaml asks?
 usable() {
@@ -46,7 +37,7 @@ from_path() {
       continue
     fi
     say "using $found ($has) with the official plugins"
-    rm -rf "$bin/pulumi-language-go" "$home" .toolchain/built .toolchain/release
+    rm -rf "$bin/pulumi-language-go" "$home" .toolchain/kubernetes .toolchain/built .toolchain/release
     ln -sfn "$found" "$bin/pulumi" || exit 1
     return 0
   done < <(type -ap pulumi || true)
@@ -83,6 +74,10 @@ plugins() {
     mkdir -p "$home/plugins/resource-$plugin"
     build "plugin ${plugin%-v*}" "$home/plugins/resource-$plugin/$name" "./$name"
   done
+  # The largest one is built by who starts it first: a stack with a cluster.
+  plugin=$home/plugins/resource-kubernetes-v$(sed -n 's/^version=//p' scripts/kubernetes-plugin.sh)
+  mkdir -p "$plugin"
+  ln -sfn "$PWD/scripts/kubernetes-plugin.sh" "$plugin/pulumi-resource-kubernetes"
 }
 
 if ! from_path; then
