@@ -8,6 +8,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"lab/build"
 	"lab/config"
 	"lab/infra"
 	"lab/loadtest"
@@ -21,9 +22,6 @@ func run(ctx *pulumi.Context) error {
 	c, err := load(ctx.Stack(), os.Getenv("PULUMI_CONFIG"))
 	if err != nil {
 		return err
-	}
-	if c.infra.HasCluster() && !ctx.DryRun() {
-		return workloads.ErrNotOnCluster
 	}
 	machines, err := infra.New(ctx, c.infra, c.workloads.NodePort)
 	if err != nil || machines.Planned {
@@ -69,12 +67,17 @@ type sections struct {
 // before anything is declared.
 func load(stack, pulumiConfig string) (sections, error) {
 	var c sections
+	folder, err := build.Root()
+	if err != nil {
+		return c, err
+	}
 	raw, problems := config.Sections("lab", pulumiConfig, "infra", "workloads", "loadtest")
 	var more []config.Problem
 	c.infra, more = infra.LoadConfig(raw["infra"])
 	problems = append(problems, more...)
 	c.workloads, more = workloads.LoadConfig(raw["workloads"], workloads.Lab{
-		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasCluster(), Subnet: c.infra.Network.Subnet, NodeCPUMilli: c.infra.SmallestNodeCPUMilli(),
+		MaxConnections: c.infra.Postgres.MaxConnections, Cluster: c.infra.HasCluster(), Subnet: c.infra.Network.Subnet,
+		NodeCPUMilli: c.infra.SmallestNodeCPUMilli(), Folder: folder,
 	})
 	problems = append(problems, more...)
 	c.loadtest, more = loadtest.LoadConfig(raw["loadtest"], loadtest.Lab{

@@ -22,11 +22,14 @@ type ClusterEndpoint struct {
 	// Kubeconfig is the administrator's, for the operator's computer. It is known
 	// once every node is Ready.
 	Kubeconfig pulumi.StringOutput // secret
-	Nodes      []*Host             // that run pods: servers, then agents
-	Server     *Host               // the first one
-	Ingress    string              // class of the Ingress by which the edge reaches the workload; "": by its NodePort
-	Kubectl    string              // command on Server: kubectl as the administrator
-	Digest     pulumi.StringOutput
+	// Identity stays as long as the cluster does, whatever becomes of its nodes.
+	Identity     pulumi.StringOutput
+	Distribution string
+	Nodes        []*Host // that run pods: servers, then agents
+	Server       *Host   // the first one
+	Ingress      string  // class of the Ingress by which the edge reaches the workload; "": by its NodePort
+	Kubectl      string  // command on Server: kubectl as the administrator
+	Digest       pulumi.StringOutput
 }
 
 // clusterSetup is what the declaration of a cluster goes by.
@@ -57,10 +60,12 @@ func newCluster(ctx *pulumi.Context, c Config, in *Infra) error {
 		return fmt.Errorf("declare the cluster: %w", err)
 	}
 	in.Cluster = &ClusterEndpoint{
-		Kubeconfig: pulumi.ToSecret(pulumi.String("").ToStringOutput()).(pulumi.StringOutput),
-		Server:     s.hosts[0],
-		Kubectl:    c.Cluster.layout().kubectl(),
-		Digest:     pulumi.String(clusterDigest(c)).ToStringOutput(),
+		Kubeconfig:   pulumi.ToSecret(pulumi.String("").ToStringOutput()).(pulumi.StringOutput),
+		Identity:     pulumi.String("").ToStringOutput(),
+		Server:       s.hosts[0],
+		Distribution: c.Cluster.Distribution,
+		Kubectl:      c.Cluster.layout().kubectl(),
+		Digest:       pulumi.String(clusterDigest(c)).ToStringOutput(),
 	}
 	if c.Cluster.Traefik {
 		in.Cluster.Ingress = "traefik"
@@ -124,6 +129,7 @@ func (s *clusterSetup) install(ctx *pulumi.Context, endpoint *ClusterEndpoint) e
 			return err
 		}
 	}
+	endpoint.Identity = hash
 	raw, err := s.readKubeconfig(ctx, before)
 	if err != nil {
 		return err

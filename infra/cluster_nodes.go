@@ -161,7 +161,7 @@ func (s *clusterSetup) newNode(ctx *pulumi.Context, i int, hash pulumi.StringOut
 		}),
 		Timeout: time.Duration(s.config.Cluster.DrainSeconds+300) * time.Second,
 		Undo:    !n.first, // the cluster goes with its first server
-	}, pulumi.Parent(s.parent), pulumi.DependsOn([]pulumi.Resource{installed}), goneWith(server))
+	}, pulumi.Parent(s.parent), pulumi.DependsOn([]pulumi.Resource{installed}), server.GoneWith())
 }
 
 // setUp writes a node's files and starts it.
@@ -205,7 +205,7 @@ func (s *clusterSetup) setUp(ctx *pulumi.Context, i int, hash pulumi.StringOutpu
 	return NewScript(ctx, n.name+"-node", &ScriptArgs{
 		Host: host, Script: clusterScript("cluster-node.sh", "cluster-"+n.mode+".sh"), Variables: s.variables(n.mode, variables),
 		Secrets: secrets, Triggers: []pulumi.StringInput{p.sum}, Timeout: nodeTimeout, Undo: true,
-	}, pulumi.Parent(s.parent), pulumi.DependsOn(before), goneWith(host))
+	}, pulumi.Parent(s.parent), pulumi.DependsOn(before), host.GoneWith())
 }
 
 func whole(mode string, hash, password pulumi.StringOutput) pulumi.StringOutput {
@@ -245,13 +245,4 @@ func (s *clusterSetup) readKubeconfig(ctx *pulumi.Context, after []pulumi.Resour
 		return pulumi.StringOutput{}, err
 	}
 	return pulumi.ToSecret(read.Stdout).(pulumi.StringOutput), nil
-}
-
-// goneWith leaves a script's undoing out when its host's machine goes too, so that
-// a destroy needs no host that answers.
-func goneWith(h *Host) pulumi.ResourceOption {
-	if len(h.machine) > 0 {
-		return pulumi.DeletedWith(h.machine[0])
-	}
-	return pulumi.DeletedWith(h)
 }

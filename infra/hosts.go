@@ -35,6 +35,15 @@ type Host struct {
 // HasRole tells whether the host holds the role.
 func (h *Host) HasRole(role string) bool { return slices.Contains(h.Roles, role) }
 
+// GoneWith leaves the deletion of a resource out when the host's machine goes too, so
+// that a destroy needs no host that answers.
+func (h *Host) GoneWith() pulumi.ResourceOption {
+	if len(h.machine) > 0 {
+		return pulumi.DeletedWith(h.machine[0])
+	}
+	return pulumi.DeletedWith(h)
+}
+
 // newHosts declares the hosts, in the configuration's order, as children of
 // parent. All hosts of a stack are of one kind, which the configuration checks.
 func newHosts(ctx *pulumi.Context, c Config, parent pulumi.Resource) ([]*Host, error) {

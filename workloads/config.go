@@ -34,6 +34,7 @@ type Lab struct {
 	Cluster        bool   // there is one
 	Subnet         string // of the machines, a prefix
 	NodeCPUMilli   int    // cap of the smallest node, in thousandths of a CPU; 0: nodes have none
+	Folder         string // of the project, from which a chart's path is; "": charts are not looked at
 }
 
 // Defaults is the configuration that a stack's own is laid over.

@@ -65,7 +65,7 @@ func (c Config) checkCluster(k *config.Checker, lab Lab) {
 	c.Worker.check(k, "workloads.worker")
 	if c.Chart.Given() {
 		k.Add(lab.Cluster, "workloads.chart", c.Chart.source(), "is given, but the stack has no cluster", "declare infra.cluster, or remove the chart")
-		c.Chart.check(k, lab.Subnet)
+		c.Chart.check(k, lab)
 		return // what its pods hold of the database is not known
 	}
 	if lab.Cluster {
@@ -93,7 +93,7 @@ func (p PodsConfig) checkCap(k *config.Checker, path string, milli int) {
 		fmt.Sprintf("is above the cap of the smallest node, %d (its containers could not start there)", milli), "lower it, or raise the node's cpus in infra.hosts,")
 }
 
-func (c ChartConfig) check(k *config.Checker, subnet string) {
+func (c ChartConfig) check(k *config.Checker, lab Lab) {
 	const path = "workloads.chart"
 	ways := 0
 	for _, way := range []string{c.Path, c.Repo, c.OCI} {
@@ -117,7 +117,12 @@ func (c ChartConfig) check(k *config.Checker, subnet string) {
 	default:
 		k.Add(c.Version == "", path+".version", c.Version, "is given, but the chart of a path has its own", "remove it")
 	}
-	k.Add(c.URL == "" || within(c.URL, subnet), path+".url", c.URL, "is no http URL of an address of infra.network.subnet, "+subnet+" (load stays in the lab)", "write one like http://ADDRESS:PORT/, or remove it for the edge's")
+	if c.Path != "" && lab.Folder != "" {
+		if _, err := chartDigest(lab.Folder, c.Path); err != nil {
+			k.Add(false, path+".path", c.Path, err.Error(), "give the path, from the project's folder, of a folder with a Chart.yaml or of a .tgz that helm packaged,")
+		}
+	}
+	k.Add(c.URL == "" || within(c.URL, lab.Subnet), path+".url", c.URL, "is no http URL of an address of infra.network.subnet, "+lab.Subnet+" (load stays in the lab)", "write one like http://ADDRESS:PORT/, or remove it for the edge's")
 }
 
 // within tells whether a URL is of an address of the subnet.

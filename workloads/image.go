@@ -27,11 +27,14 @@ type Image struct {
 	Archs           []string // of the nodes, each once, in their order
 	// Digest changes with what the image holds, for any of the architectures.
 	Digest pulumi.StringOutput
+	// Imported has a resource for every node, which has the image then. What needs all
+	// of them names these: a component's children are known to the SDK only once it has
+	// begun to register them.
+	Imported []pulumi.Resource
 }
 
 // NewImage makes the image for each architecture of the nodes, and has every node
-// import it: now, and by itself whenever it starts. What depends on the image waits
-// until every node has it.
+// import it: now, and by itself whenever it starts.
 func NewImage(ctx *pulumi.Context, name string, args *ImageArgs, opts ...pulumi.ResourceOption) (*Image, error) {
 	root, err := build.Root()
 	if err != nil {
@@ -112,7 +115,7 @@ func (image *Image) bringTo(ctx *pulumi.Context, node *infra.Host, args *ImageAr
 	if err != nil {
 		return err
 	}
-	_, err = infra.NewScript(ctx, node.Name+"-image", &infra.ScriptArgs{
+	imported, err := infra.NewScript(ctx, node.Name+"-image", &infra.ScriptArgs{
 		Host:   node,
 		Script: text("image.sh"),
 		Variables: map[string]string{
@@ -120,5 +123,6 @@ func (image *Image) bringTo(ctx *pulumi.Context, node *infra.Host, args *ImageAr
 		},
 		Triggers: []pulumi.StringInput{a.sha256},
 	}, pulumi.Parent(image), pulumi.DependsOn([]pulumi.Resource{args.Cluster, copied}))
+	image.Imported = append(image.Imported, imported)
 	return err
 }

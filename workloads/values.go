@@ -1,16 +1,10 @@
 package workloads
 
 import (
-	"crypto/sha256"
-	"embed"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 )
-
-//go:embed all:chart
-var chartFiles embed.FS
 
 const (
 	// ReleaseName begins the names of all that the chart declares.
@@ -29,7 +23,7 @@ const (
 )
 
 // values are what the demo workload's chart is given, but for what changes with a
-// secret or is known only when something was made: rollout and chartDigest.
+// secret or is known only when something was made: rollout.
 func (c Config) values(repository, tag string, archs []string) map[string]any {
 	environment := map[string]any{}
 	for _, s := range c.settings(appPort) {
@@ -74,22 +68,6 @@ func (p PodsConfig) values() map[string]any {
 	}
 }
 
-// helmChart is a chart as Helm is asked for it: a folder or a file, a name in a
-// repository, or an address of a registry.
-type helmChart struct{ chart, repo, version string }
-
-func (c Config) helmChart() helmChart {
-	switch other := c.Chart; {
-	case other.Path != "":
-		return helmChart{chart: other.Path}
-	case other.Repo != "":
-		return helmChart{other.Name, other.Repo, other.Version}
-	case other.OCI != "":
-		return helmChart{chart: other.OCI, version: other.Version}
-	}
-	return helmChart{chart: chartPath}
-}
-
 // releaseSeconds is how long a release may take: the web pods start one after the
 // other, each at least ten seconds after the one before.
 func (c Config) releaseSeconds() int { return 300 + 30*c.Web.MaxReplicas }
@@ -101,24 +79,4 @@ func (c Config) namespaceLabels() map[string]string {
 		"pod-security.kubernetes.io/enforce-version": "latest",
 		"pod-security.kubernetes.io/warn":            c.PodSecurity,
 	}
-}
-
-// chartDigest identifies the demo workload's chart. It has to be one of the
-// release's values: of a chart in a folder, the Kubernetes provider notices a
-// change of the version alone (https://github.com/pulumi/pulumi-kubernetes/pull/2672).
-func chartDigest() (string, error) {
-	sum := sha256.New()
-	err := fs.WalkDir(chartFiles, "chart", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		raw, err := chartFiles.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(sum, "%s %d\n", path, len(raw))
-		sum.Write(raw)
-		return nil
-	})
-	return fmt.Sprintf("%x", sum.Sum(nil))[:16], err
 }

@@ -1,9 +1,7 @@
 package workloads
 
 import (
-	"io/fs"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,17 +52,7 @@ func TestTheWorkersAreGivenTheirOwnPool(t *testing.T) {
 	}
 }
 
-func TestHelmIsAskedForTheChart(t *testing.T) {
-	for raw, want := range map[string]helmChart{
-		`{"poolSize":10}`:                  {chart: "workloads/chart"},
-		`{"chart":{"path":"charts/mine"}}`: {chart: "charts/mine"},
-		`{"chart":{"repo":"https://charts.example.org","name":"mine","version":"1.2.3"}}`: {"mine", "https://charts.example.org", "1.2.3"},
-		`{"chart":{"oci":"oci://registry.example.org/mine","version":"1.2.3"}}`:           {chart: "oci://registry.example.org/mine", version: "1.2.3"},
-	} {
-		if got := clusterConfig(t, raw).helmChart(); got != want {
-			t.Errorf("%s: %+v, want %+v", raw, got, want)
-		}
-	}
+func TestAReleaseOfManyPodsMayTakeLong(t *testing.T) {
 	if got := clusterConfig(t, `{"poolSize":1,"web":{"maxReplicas":80}}`).releaseSeconds(); got < 80*12 {
 		t.Errorf("80 pods, one after the other, have %d s", got)
 	}
@@ -78,38 +66,6 @@ func TestTheNamespaceEnforcesTheLevel(t *testing.T) {
 		}, labels); diff != "" {
 			t.Error(diff)
 		}
-	}
-}
-
-func TestTheChartsDigestCountsEveryFile(t *testing.T) {
-	var embedded []string
-	if err := fs.WalkDir(chartFiles, "chart", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			embedded = append(embedded, path)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	var there []string
-	if err := filepath.WalkDir("chart", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			there = append(there, path)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(there, embedded); diff != "" {
-		t.Error(diff)
-	}
-	// Helm's helpers begin with _, which a plain go:embed leaves out.
-	if !strings.Contains(strings.Join(embedded, "\n"), "_helpers.tpl") {
-		t.Errorf("_helpers.tpl is not counted: %v", embedded)
-	}
-	digest, err := chartDigest()
-	if err != nil || len(digest) != 16 {
-		t.Errorf("digest %q, %v", digest, err)
 	}
 }
 

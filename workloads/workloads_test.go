@@ -64,6 +64,12 @@ func onLocal(t *testing.T, m pulumi.MockResourceMonitor, preview bool, declare f
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+	return on(t, machines, m, preview, declare)
+}
+
+// on is onLocal on other machines.
+func on(t *testing.T, machines infra.Config, m pulumi.MockResourceMonitor, preview bool, declare func(*pulumi.Context, *infra.Infra) (pulumi.StringOutput, error)) string {
+	t.Helper()
 	var mu sync.Mutex
 	var known string
 	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
@@ -185,19 +191,5 @@ func TestDigestAndTriggersChangeWithEveryKnobAndTheBinary(t *testing.T) {
 		if d, tr := look(row.sha256, row.change); d == digest || tr == triggers {
 			t.Errorf("%s changed; digest changed: %v, triggers changed: %v; want both", row.name, d != digest, tr != triggers)
 		}
-	}
-}
-
-func TestAnotherChartIsRefusedBeforeAnythingOfItIsDeclared(t *testing.T) {
-	c := stackConfig(t)
-	c.Chart = ChartConfig{Repo: "https://charts.example.org/", Name: "mine", Version: "1.2.3"}
-	m := &mocks{preview: true}
-	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
-		_, err := New(ctx, c, nil)
-		return err
-	}, pulumi.WithMocks("lab", "test", m))
-	const want = "install the chart https://charts.example.org/mine: not available yet; remove workloads.chart"
-	if err == nil || !strings.Contains(err.Error(), want) || len(m.declared) > 0 {
-		t.Errorf("%v, and %d resources are declared; want %q and none", err, len(m.declared), want)
 	}
 }

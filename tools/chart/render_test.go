@@ -140,7 +140,6 @@ func rendered(t *testing.T, values map[string]any) manifests {
 	t.Helper()
 	values = maps.Clone(values)
 	values["rollout"] = map[string]any{"image": "sha256:0123", "secret": "4567"}
-	values["chartDigest"] = "89ab"
 	files, err := render(values)
 	if err != nil {
 		t.Fatal(err)
