@@ -40,7 +40,11 @@ func (c Config) values(repository, tag string, archs []string) map[string]any {
 		"env":        environment,
 		"web":        web,
 		"worker":     worker,
-		"service":    map[string]any{"nodePort": c.NodePort},
+		// The limits of web and worker are within the smallest node's cap (checkCap): so
+		// no other container's may be above them.
+		"migrate": map[string]any{"resources": cpu(c.Web.RequestCPUMilli, c.Web.LimitCPUMilli)},
+		"beat":    map[string]any{"resources": cpu(10, min(100, c.Worker.LimitCPUMilli))},
+		"service": map[string]any{"nodePort": c.NodePort},
 	}
 }
 
@@ -65,6 +69,14 @@ func (p PodsConfig) values() map[string]any {
 		},
 		// Go's collector has to know of the limit, or the kernel ends the process at it.
 		"env": map[string]any{"GOMEMLIMIT": fmt.Sprintf("%dMiB", p.MemoryMiB*9/10)},
+	}
+}
+
+// cpu is a container's share in thousandths of a CPU; its memory is the chart's.
+func cpu(request, limit int) map[string]any {
+	return map[string]any{
+		"requests": map[string]any{"cpu": fmt.Sprintf("%dm", request)},
+		"limits":   map[string]any{"cpu": fmt.Sprintf("%dm", limit)},
 	}
 }
 

@@ -1,6 +1,8 @@
 package workloads
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -76,5 +78,37 @@ func TestAnIngressIsAskedForWhereTheEdgeComesByOne(t *testing.T) {
 	got, want := withIngress(map[string]any{"env": 1}, "traefik"), map[string]any{"env": 1, "ingress": map[string]any{"enabled": true, "className": "traefik"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Where control groups are of version 1, a container whose limit is above its
+// machine's cap does not start: once the migration's own of 500m kept a release from a
+// node with 300m.
+func TestNoPartOfTheChartHasALimitAboveThoseThatAreChecked(t *testing.T) {
+	raw, err := os.ReadFile("chart/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart map[string]any
+	if err := yaml.Unmarshal(raw, &chart); err != nil {
+		t.Fatal(err)
+	}
+	values := clusterConfig(t, `{"poolSize":5,"web":{"requestCpuMilli":40,"limitCpuMilli":90},"worker":{"requestCpuMilli":20,"limitCpuMilli":80}}`).values("r", "t", nil)
+	parts := 0
+	for name, part := range chart {
+		if p, ok := part.(map[string]any); !ok || p["resources"] == nil {
+			continue
+		}
+		parts++
+		given, _ := values[name].(map[string]any)
+		resources, _ := given["resources"].(map[string]any)
+		limits, _ := resources["limits"].(map[string]any)
+		var milli int
+		if _, err := fmt.Sscanf(fmt.Sprint(limits["cpu"]), "%dm", &milli); err != nil || milli > 90 {
+			t.Errorf("%s: CPU limit %v, want one of 90m at most", name, limits["cpu"])
+		}
+	}
+	if parts != 4 {
+		t.Errorf("the chart has %d parts with limits, want 4", parts)
 	}
 }
