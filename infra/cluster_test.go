@@ -15,10 +15,10 @@ import (
 	"lab/golden"
 )
 
-// clusterStack is the stack local with a server and two agents beside it.
+// clusterStack is the single machine of the stack local with a server and two agents beside it.
 func clusterStack(t *testing.T, distribution string) Config {
 	t.Helper()
-	c := stackConfig(t, "local")
+	c := singleMachine(t)
 	c.Cluster.Distribution = distribution
 	if distribution == DistributionK3s {
 		sum := strings.Repeat("a", 64)
@@ -288,7 +288,7 @@ func TestTheOperatorReachesTheAPI(t *testing.T) {
 	if got := forwards(clusterStack(t, DistributionK3s)); !slices.Equal(got, []string{"127.77.0.17:6443 → 10.77.0.17:6443"}) {
 		t.Errorf("forwards %v", got)
 	}
-	if got := forwards(stackConfig(t, "local")); got != nil {
+	if got := forwards(singleMachine(t)); got != nil {
 		t.Errorf("forwards without a cluster %v", got)
 	}
 }

@@ -98,7 +98,7 @@ func TestEveryResourceHasItsPlaceInTheTree(t *testing.T) {
 }
 
 func TestPreviewAndUpdateDeclareTheSame(t *testing.T) {
-	c := stackConfig(t, "local")
+	c := singleMachine(t)
 	preview, _, err := declare(c, true)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestPreviewAndUpdateDeclareTheSame(t *testing.T) {
 }
 
 func TestSecretsAreSecretAndOnlyInStandardInput(t *testing.T) {
-	m, _, err := declare(stackConfig(t, "local"), false)
+	m, _, err := declare(singleMachine(t), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestUpOfAPlannedKindEndsBeforeAnythingIsDeclared(t *testing.T) {
 
 func TestDigestChangesWithWhatCanMoveTheCeiling(t *testing.T) {
 	digest := func(change func(*Config)) string {
-		c := stackConfig(t, "local")
+		c := singleMachine(t)
 		change(&c)
 		var got string
 		err := pulumi.RunErr(func(ctx *pulumi.Context) error {

@@ -39,7 +39,7 @@ func TestRenderedSettings(t *testing.T) {
 }
 
 func TestSpecs(t *testing.T) {
-	c := stackConfig(t, "local")
+	c := singleMachine(t)
 	network := networkSpec(c, 3)
 	if err := network.Validate(); err != nil {
 		t.Error(err)

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
-	"gopkg.in/yaml.v3"
 
 	"lab/config/configtest"
 	"lab/infra"
@@ -62,26 +60,18 @@ func (m *mocks) NewResource(args pulumi.MockResourceArgs) (string, resource.Prop
 
 func (m *mocks) Call(pulumi.MockCallArgs) (resource.PropertyMap, error) { return nil, nil }
 
-// declare runs the stages of the stack local, and gives the known outputs as text.
+// declare runs the stages of the stack local's single machine, and gives the known outputs as text.
 func declare(t *testing.T, c Config, m *mocks, change func(*infra.Config, *workloads.Config)) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile("../Pulumi.local.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Config map[string]any }
-	if err := yaml.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	machines, problems := infra.LoadConfig(configtest.AsJSON(t, file.Config["lab:infra"]))
-	work, more := workloads.LoadConfig(configtest.AsJSON(t, file.Config["lab:workloads"]), workloads.Lab{MaxConnections: machines.Postgres.MaxConnections})
+	machines, problems := infra.LoadConfig(configtest.SingleMachine(t))
+	work, more := workloads.LoadConfig(configtest.Section(t, "local", "lab:workloads"), workloads.Lab{MaxConnections: machines.Postgres.MaxConnections})
 	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	change(&machines, &work)
 	var mu sync.Mutex
 	known := map[string]string{}
-	err = pulumi.RunErr(func(ctx *pulumi.Context) error {
+	err := pulumi.RunErr(func(ctx *pulumi.Context) error {
 		in, err := infra.New(ctx, machines, work.NodePort)
 		if err != nil {
 			return err

@@ -56,11 +56,11 @@ func declare(t *testing.T, c Config, m *mocks) (*Workloads, string) {
 	return w, digest
 }
 
-// onLocal declares something on the stack local's machines and returns its digest,
+// onLocal declares something on the stack local's single machine and returns its digest,
 // "" while that is unknown.
 func onLocal(t *testing.T, m pulumi.MockResourceMonitor, preview bool, declare func(*pulumi.Context, *infra.Infra) (pulumi.StringOutput, error)) string {
 	t.Helper()
-	machines, problems := infra.LoadConfig(configtest.Section(t, "local", "lab:infra"))
+	machines, problems := infra.LoadConfig(configtest.SingleMachine(t))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

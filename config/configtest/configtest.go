@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,22 @@ func Section(t *testing.T, stack, section string) []byte {
 	var file struct{ Config map[string]any }
 	readYAML(t, "../Pulumi."+stack+".yaml", &file)
 	return AsJSON(t, file.Config[section])
+}
+
+// SingleMachine is lab:infra of the stack local, as JSON, without its cluster and the
+// machines of that: what a test wants that is not about the cluster.
+func SingleMachine(t *testing.T) []byte {
+	t.Helper()
+	var section map[string]any
+	if err := json.Unmarshal(Section(t, "local", "lab:infra"), &section); err != nil {
+		t.Fatal(err)
+	}
+	delete(section, "cluster")
+	hosts := section["hosts"].([]any)
+	section["hosts"] = slices.DeleteFunc(hosts, func(host any) bool {
+		return slices.ContainsFunc(host.(map[string]any)["roles"].([]any), func(role any) bool { return role == "server" || role == "agent" })
+	})
+	return AsJSON(t, section)
 }
 
 func readYAML(t *testing.T, path string, into any) {
