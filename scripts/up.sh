@@ -13,12 +13,11 @@ bring_up() { bin/pulumi up --yes --skip-preview --stack "$stack" "$@"; }
 bin/pulumi stack select --create "$stack"
 single=$(bin/pulumi config get --path lab:loadtest.singleStep --stack "$stack" 2>/dev/null || true)
 if [ -n "$single" ] && ! bin/pulumi stack output inputsDigest --stack "$stack" >/dev/null 2>&1; then
-  echo "Two rows: \"$single\", about 4 minutes, then the stack as it is, about 5."
+  echo "Two rows: \"$single\", about 5 minutes, then the stack as it is, about 7."
   if [ -e .toolchain/built ] && [ ! -e .toolchain/kubernetes/sources ]; then
-    echo "What the cluster needs is built first, once: about 35 CPU minutes."
+    echo "Before the second, what the cluster needs is built, once: up to 35 CPU minutes."
   fi
   first=.lab/Pulumi.$stack.single.yaml
-  mkdir -p .lab
   cp "Pulumi.$stack.yaml" "$first"
   set_first() { bin/pulumi config set --config-file "$first" --stack "$stack" --path "$1" "$2"; }
   set_first lab:infra.cluster.distribution none

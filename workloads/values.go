@@ -58,21 +58,21 @@ func withIngress(values map[string]any, class string) map[string]any {
 }
 
 func (p PodsConfig) values() map[string]any {
-	memory := fmt.Sprintf("%dMi", p.MemoryMiB)
+	resources := cpu(p.RequestCPUMilli, p.LimitCPUMilli)
+	for _, of := range resources {
+		of.(map[string]any)["memory"] = fmt.Sprintf("%dMi", p.MemoryMiB)
+	}
 	return map[string]any{
 		"minReplicas":      p.MinReplicas,
 		"maxReplicas":      p.MaxReplicas,
 		"targetCPUPercent": int(math.Round(p.TargetCPURatio * 100)),
-		"resources": map[string]any{
-			"requests": map[string]any{"cpu": fmt.Sprintf("%dm", p.RequestCPUMilli), "memory": memory},
-			"limits":   map[string]any{"cpu": fmt.Sprintf("%dm", p.LimitCPUMilli), "memory": memory},
-		},
+		"resources":        resources,
 		// Go's collector has to know of the limit, or the kernel ends the process at it.
 		"env": map[string]any{"GOMEMLIMIT": fmt.Sprintf("%dMiB", p.MemoryMiB*9/10)},
 	}
 }
 
-// cpu is a container's share in thousandths of a CPU; its memory is the chart's.
+// cpu is a container's resources, of thousandths of a CPU, without its memory.
 func cpu(request, limit int) map[string]any {
 	return map[string]any{
 		"requests": map[string]any{"cpu": fmt.Sprintf("%dm", request)},
