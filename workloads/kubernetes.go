@@ -47,6 +47,9 @@ func newSecret(ctx *pulumi.Context, name, namespace string, data pulumi.StringMa
 
 // newRelease declares a release of a Helm chart. The plugin does not wait for its pods:
 // whoever does can say why one of them does not come up.
+//
+// Another chart is no new version of the same: what both name alike may be of fields that
+// can't be changed (a Deployment's selector), so the old release goes before it.
 func newRelease(ctx *pulumi.Context, name, namespace string, from helmChart, values pulumi.MapInput, seconds int, opts ...pulumi.ResourceOption) (*object, error) {
 	args := pulumi.Map{
 		"name":        pulumi.String(name),
@@ -64,6 +67,7 @@ func newRelease(ctx *pulumi.Context, name, namespace string, from helmChart, val
 	if from.repo != "" {
 		args["repositoryOpts"] = pulumi.Map{"repo": pulumi.String(from.repo)}
 	}
+	opts = append(opts, pulumi.ReplaceOnChanges([]string{"chart", "repositoryOpts"}), pulumi.DeleteBeforeReplace(true))
 	return newObject(ctx, "kubernetes:helm.sh/v3:Release", name, args, opts)
 }
 

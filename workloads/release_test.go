@@ -227,6 +227,15 @@ func TestAnotherChartHasNoImageAndItsOwnAddress(t *testing.T) {
 	}
 }
 
+func TestAnotherChartReplacesTheRelease(t *testing.T) {
+	m := newClusterMocks(false)
+	onCluster(t, clusterConfig(t, `{"poolSize":10}`), m)
+	rpc := m.of(t, "kubernetes:helm", "app").RegisterRPC
+	if got, want := rpc.GetReplaceOnChanges(), []string{"chart", "repositoryOpts"}; !slices.Equal(got, want) || !rpc.GetDeleteBeforeReplace() {
+		t.Errorf("replaced when %v change, the old one deleted first: %v; want %v, true", got, rpc.GetDeleteBeforeReplace(), want)
+	}
+}
+
 // A unit that were deleted would go at the end of the update, after the load test.
 func TestTheAppsHostIsStoppedBeforeTheRelease(t *testing.T) {
 	m := newClusterMocks(false)

@@ -152,7 +152,9 @@ func Utilisation(rateRPS, cpuSecondsPerRequest, cpus float64) float64 {
 
 // suspicions are findings about the figures that do not make them worthless:
 // Little's law, and a ceiling that the CPU seconds of the ramp's first, unhurried
-// step do not allow (a request then does less work when it is contended).
+// step do not allow (a request then does less work when it is contended). A node of a
+// cluster is not asked: its control plane works without any request, and an autoscaler
+// brings the pods that a node had at first to others.
 func suspicions(v Verdict, steps, near []Step) []candidate {
 	var found []candidate
 	for _, s := range near {
@@ -164,9 +166,10 @@ func suspicions(v Verdict, steps, near []Step) []candidate {
 	if len(steps) == 0 || v.CeilingRPS == 0 {
 		return found
 	}
-	low := cpuPerRequest(steps[:1])
+	low, ofNodes := cpuPerRequest(steps[:1]), nodes(steps)
 	for _, h := range steps[0].Hosts {
-		if h.Samples == 0 || h.CPUs <= 0 {
+		isNode := slices.ContainsFunc(ofNodes, func(n NodeUse) bool { return n.Name == h.Host })
+		if h.Samples == 0 || h.CPUs <= 0 || isNode {
 			continue
 		}
 		if rho := Utilisation(v.CeilingRPS, low[h.Host], h.CPUs); rho > utilisationSlack {

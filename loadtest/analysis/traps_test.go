@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,6 +61,23 @@ func TestTrap2UtilisationLaw(t *testing.T) {
 	v := Analyze(ramp(100, func(s *Step) { s.Hosts[0].CPUSeconds = 20 * 1.5 }))
 	if v.Valid || v.Ceiling != "none" || !strings.Contains(strings.Join(v.Invalid, " "), "impossible") {
 		t.Errorf("ceiling %s, valid %t, %v", v.Ceiling, v.Valid, v.Invalid)
+	}
+}
+
+// A request of the first step that needs more CPU than the ceiling leaves it is said of a
+// host, and not of a node: there the first step's CPU is not its pods' alone.
+func TestTrap2UtilisationLawOfTheFirstStep(t *testing.T) {
+	said := func(node bool) bool {
+		r := ramp(100, func(s *Step) {
+			if node {
+				s.Kubernetes = &KubernetesUse{Samples: 10, Distribution: "k3s", Nodes: []NodeUse{{Name: "app", Pods: 4}}}
+			}
+		})
+		r.Steps[0].Hosts[0].CPUSeconds = 20 * 0.97 // at 60 % of the ceiling
+		return slices.ContainsFunc(Analyze(r).Findings, func(f Finding) bool { return f.Rule == "utilisation-law" })
+	}
+	if !said(false) || said(true) {
+		t.Errorf("utilisation-law said of a host: %t, of a node: %t; want true, false", said(false), said(true))
 	}
 }
 
