@@ -122,7 +122,7 @@ func TestLocalStack(t *testing.T) {
 		t.Errorf("with database capped: status %q, wall %q, invalid %v; want found, database CPU", got.CeilingStatus, got.Wall, got.Result.Invalid)
 	}
 
-	idle := database // and the cap is reached on any computer
+	idle := database // with work so light that any computer reaches the cap
 	idle.step, idle.floorRPS, idle.capRPS, idle.endpoints = "the scenario's cap below the ceiling", 8, 12, lightWork
 	got, _ = s.up(idle.config())
 	t.Logf("%s\n%s", idle.step, got.Table)

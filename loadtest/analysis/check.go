@@ -168,7 +168,7 @@ func suspicions(v Verdict, steps, near []Step) []candidate {
 	}
 	low, ofNodes := cpuPerRequest(steps[:1]), nodes(steps)
 	for _, h := range steps[0].Hosts {
-		isNode := slices.ContainsFunc(ofNodes, func(n NodeUse) bool { return n.Name == h.Host })
+		_, isNode := nodeOn(h.Host, ofNodes)
 		if h.Samples == 0 || h.CPUs <= 0 || isNode {
 			continue
 		}

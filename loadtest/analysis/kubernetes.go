@@ -118,6 +118,15 @@ func podGroups(near []Step) []WorkloadUse {
 	return out
 }
 
+// nodeOn is the node that a host is, if it is one.
+func nodeOn(host string, all []NodeUse) (NodeUse, bool) {
+	i := slices.IndexFunc(all, func(n NodeUse) bool { return n.Name == host })
+	if i < 0 {
+		return NodeUse{}, false
+	}
+	return all[i], true
+}
+
 // nodes are the medians of every node over the steps, by name. A condition counts
 // that held in any of them.
 func nodes(near []Step) []NodeUse {

@@ -111,8 +111,8 @@ func busyCPU(all []HostUse, nodes []NodeUse) []candidate {
 			sentence = fmt.Sprintf("one node (%s) saturated at %d%% while others idled (median %d%%)", h.Host, percent(h.CPURatio), percent(others))
 		}
 		figures := cpuFigures(h, h.CPURatio)
-		if i := slices.IndexFunc(nodes, func(n NodeUse) bool { return n.Name == h.Host }); i >= 0 {
-			figures["pods"], figures["podsOfNodesMedian"] = nodes[i].Pods, medianOf(nodes, func(n NodeUse) float64 { return n.Pods })
+		if node, ok := nodeOn(h.Host, nodes); ok {
+			figures["pods"], figures["podsOfNodesMedian"] = node.Pods, medianOf(nodes, func(n NodeUse) float64 { return n.Pods })
 		}
 		found = append(found, candidate{severityBusy, h.CPURatio, Finding{"cpu", sentence, figures}})
 	}
