@@ -31,7 +31,7 @@ test: setup-test toolchain lint ## every test, the real machines among them
 	scripts/test.sh
 
 .PHONY: walls
-walls: setup-test toolchain ## build eight known walls on real machines, see that each is named (an hour)
+walls: setup-test toolchain ## build twelve known walls on real machines and clusters, see that each is named (two hours)
 	go test -tags walls -run '^TestWalls$$' -timeout 3h -v ./e2e
 
 .PHONY: bench

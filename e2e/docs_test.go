@@ -47,7 +47,7 @@ func (s *stack) documented(ledger string, rows int) {
 	for _, line := range rest[:last] {
 		out := s.shell(path + "\n" + line)
 		if strings.HasPrefix(line, "pulumi up") {
-			if diff := cmp.Diff([]string{"app-units", "ledger", "load", "run"}, changed(out)); diff != "" {
+			if diff := cmp.Diff([]string{"app", "ledger", "load", "released", "run"}, changed(out)); diff != "" {
 				s.t.Errorf("the README's change of a knob changes (-want +got):\n%s\n%s", diff, out)
 			}
 		}

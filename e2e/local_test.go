@@ -7,15 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"lab/loadtest/analysis"
 )
 
-// lab is the config of the test's stack: five small machines on a network of
-// their own, beside whatever stack the machine's owner has up.
+// lab is the config of the test's stack: five small machines, or seven with the
+// cluster's, on a network of their own, beside whatever stack the machine's owner
+// has up.
 type lab struct {
+	cluster               bool // two nodes, and a row without them before
 	appCPUs, databaseCPUs float64
 	step                  string
 	floorRPS, capRPS      int
@@ -24,12 +27,27 @@ type lab struct {
 }
 
 const (
+	singleStep = "without the cluster"
+
 	fixedWork = "[{name: work, path: '/work?ms=10', weight: 1}]"
 	lightWork = "[{name: work, path: '/work?ms=1', weight: 1}]"
 	reads     = "[{name: items, path: /api/items, weight: 1}]"
 )
 
 func (l lab) config() string {
+	nodes, pods, single := "", "", ""
+	if l.cluster {
+		nodes = `
+      - {name: server, kind: nspawn, roles: [server], cpus: 0.6, memoryMiB: 1024}
+      - {name: agent, kind: nspawn, roles: [agent], cpus: 0.4, memoryMiB: 768}
+    cluster: {distribution: labkube}`
+		pods = `
+    poolSize: 8
+    web: {minReplicas: 2, maxReplicas: 3, requestCpuMilli: 40, limitCpuMilli: 200, memoryMiB: 64}
+    worker: {minReplicas: 1, maxReplicas: 2, requestCpuMilli: 20, limitCpuMilli: 100, memoryMiB: 64}`
+		single = `
+    singleStep: ` + singleStep
+	}
 	return fmt.Sprintf(`config:
   lab:infra:
     network: {name: %s, subnet: 10.78.0.0/24, loopback: 127.78.0.0/24}
@@ -38,13 +56,13 @@ func (l lab) config() string {
       - {name: database, kind: nspawn, roles: [database], cpus: %g, memoryMiB: 512}
       - {name: cache, kind: nspawn, roles: [cache], cpus: 0.2, memoryMiB: 256}
       - {name: edge, kind: nspawn, roles: [edge], cpus: 0.3, memoryMiB: 256}
-      - {name: loadgen, kind: nspawn, roles: [loadgen], cpus: 0.6, memoryMiB: 512}
+      - {name: loadgen, kind: nspawn, roles: [loadgen], cpus: 0.6, memoryMiB: 512}%s
   lab:workloads:
-    connMaxAgeSeconds: 0
-  lab:loadtest:
+    connMaxAgeSeconds: 0%s
+  lab:loadtest:%s
     step: %q
     scenario: {floorRps: %d, capRps: %d, probeSeconds: 6, stepSeconds: 12, stepArrivals: %d, maxInFlight: 100, repeats: 1, warmupSeconds: 0, settleSeconds: 0, endpoints: %s}
-`, network, l.appCPUs, l.databaseCPUs, l.step, l.floorRPS, l.capRPS, l.arrivals, l.endpoints)
+`, network, l.appCPUs, l.databaseCPUs, nodes, pods, single, l.step, l.floorRPS, l.capRPS, l.arrivals, l.endpoints)
 }
 
 // TestLocalStack walks one stack from nothing through three walls to nothing.
@@ -81,12 +99,39 @@ func TestLocalStack(t *testing.T) {
 		}
 	})
 
-	// 10 ms of work a request: the rest of a request, which gets cheaper with the
-	// rate, is a tenth of it.
-	app := lab{appCPUs: 0.5, databaseCPUs: 0.3, step: "fixed work on a capped app", floorRPS: 16, capRPS: 300, arrivals: 400, endpoints: fixedWork}
-	s.write(app.config())
-	s.shell("make up STACK=e2e") // the README's command
+	// Both rows end at the scenario's cap: the walls come below, on fewer machines.
+	cluster := lab{cluster: true, appCPUs: 0.5, databaseCPUs: 0.3, step: "on the cluster", floorRPS: 8, capRPS: 12, arrivals: 100, endpoints: lightWork}
+	s.write(cluster.config())
+	out := s.shell("make up STACK=e2e") // the README's command
 	got := s.outputs()
+	t.Logf("%s\n%s", cluster.step, got.Table)
+	for _, row := range []string{singleStep, cluster.step} {
+		if !strings.Contains(out, "| "+row+" | >=12 | nothing") {
+			t.Errorf("make up prints no row %q with a ceiling >=12 and no wall:\n%s", row, out)
+		}
+	}
+	if got.CeilingStatus != "cap-reached" || servingPods(got.Result.Steps) < 2 {
+		t.Errorf("on the cluster: status %q, wall %q, invalid %v; want cap-reached, with two ready pods that serve", got.CeilingStatus, got.Wall, got.Result.Invalid)
+	}
+	log, took := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	t.Logf("unchanged up with a cluster: %.1f s", took.Seconds())
+	if diff := cmp.Diff([]string(nil), changed(log)); diff != "" {
+		t.Errorf("a second up of an unchanged stack with a cluster changes something:\n%s\n%s", diff, log)
+	}
+	s.checked()
+	// The README changes a setting of the pods: they are rolled out.
+	stop := visit(got.Endpoints.URL+"/work?ms=1", 50*time.Millisecond)
+	s.documented(ledger, 2)
+	if sent, failures := stop(); len(failures) > 0 {
+		t.Errorf("%d of %d requests failed while pods were rolled out:\n%s", len(failures), sent, strings.Join(failures, "\n"))
+	} else {
+		t.Logf("none of %d requests failed while pods were rolled out", sent)
+	}
+
+	// Without the cluster and its machines. 10 ms of work a request: the rest of a
+	// request, which gets cheaper with the rate, is a tenth of it.
+	app := lab{appCPUs: 0.5, databaseCPUs: 0.3, step: "fixed work on a capped app", floorRPS: 16, capRPS: 300, arrivals: 400, endpoints: fixedWork}
+	got, _ = s.up(app.config())
 	t.Logf("%s\n%s", app.step, got.Table)
 	if got.CeilingStatus != "found" || !strings.HasPrefix(got.Wall, "app CPU at ") {
 		t.Fatalf("with app capped: status %q, wall %q, invalid %v; want found, app CPU", got.CeilingStatus, got.Wall, got.Result.Invalid)
@@ -104,7 +149,7 @@ func TestLocalStack(t *testing.T) {
 		t.Errorf("a request took %.5f CPU seconds at the ceiling and %.5f below it", perRequest, before)
 	}
 
-	log, took := s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
+	log, took = s.must("up", "--yes", "--skip-preview", "--stack", "e2e")
 	t.Logf("unchanged up: %.1f s", took.Seconds())
 	if diff := cmp.Diff([]string(nil), changed(log)); diff != "" {
 		t.Errorf("a second up of an unchanged stack changes something:\n%s\n%s", diff, log)
@@ -122,19 +167,12 @@ func TestLocalStack(t *testing.T) {
 		t.Errorf("with database capped: status %q, wall %q, invalid %v; want found, database CPU", got.CeilingStatus, got.Wall, got.Result.Invalid)
 	}
 
+	if got := ledgerRows(t, ledger); got != 5 {
+		t.Errorf("the ledger has %d rows, want 5", got)
+	}
 	idle := database // with work so light that any computer reaches the cap
 	idle.step, idle.floorRPS, idle.capRPS, idle.endpoints = "the scenario's cap below the ceiling", 8, 12, lightWork
-	got, _ = s.up(idle.config())
-	t.Logf("%s\n%s", idle.step, got.Table)
-	if got.Ceiling != ">=12" || got.CeilingStatus != "cap-reached" || !strings.HasPrefix(got.Wall, "nothing") {
-		t.Errorf("with a low cap: ceiling %q, status %q, wall %q; want >=12, cap-reached, nothing", got.Ceiling, got.CeilingStatus, got.Wall)
-	}
-	if got := ledgerRows(t, ledger); got != 3 {
-		t.Errorf("the ledger has %d rows, want 3", got)
-	}
-	s.checked()
-	s.documented(ledger, 3)
-	rows = s.faults(idle, ledger, 4)
+	rows = s.faults(idle, ledger, 5)
 }
 
 // cpuSecondsPerRequest is what a request cost a host in the ramp's steps between
@@ -154,6 +192,24 @@ func cpuSecondsPerRequest(o outputs, host string, fromRPS, toRPS float64) float6
 		}
 	}
 	return seconds / completed
+}
+
+// servingPods is how many pods a Service of the cluster led to, ready, in the mean
+// of the last step that was sampled there.
+func servingPods(steps []analysis.Step) float64 {
+	pods := 0.0
+	for _, s := range steps {
+		if s.Kubernetes == nil || s.Kubernetes.Samples == 0 {
+			continue
+		}
+		pods = 0
+		for _, w := range s.Kubernetes.Workloads {
+			if w.Serves {
+				pods += w.ReadyPods
+			}
+		}
+	}
+	return pods
 }
 
 func ledgerRows(t *testing.T, path string) int {

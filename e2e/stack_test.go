@@ -4,6 +4,8 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +55,10 @@ type outputs struct {
 	CeilingStatus string `json:"ceilingStatus"`
 	Wall          string `json:"wall"`
 	Table         string `json:"table"`
-	Result        struct {
+	Endpoints     struct {
+		URL string `json:"url"` // of the workload, from this computer
+	} `json:"endpoints"`
+	Result struct {
 		analysis.Verdict
 		LoadSeconds float64         `json:"loadSeconds"`
 		Steps       []analysis.Step `json:"steps"`
@@ -116,7 +121,7 @@ func (s *stack) shell(line string) string {
 	return string(out)
 }
 
-var changedLine = regexp.MustCompile(`(?m)^\s*\S+\s+(?:command|random):\S+\s+(\S+)\s+(?:created|updated|replaced|deleted)`)
+var changedLine = regexp.MustCompile(`(?m)^\s*\S+\s+(?:command|random|kubernetes):\S+\s+(\S+)\s+(?:created|updated|replaced|deleted)`)
 
 // changed are the resources that an up's log says were touched, sorted.
 func changed(log string) []string {
@@ -167,6 +172,52 @@ func (s *stack) outputs() outputs {
 		s.t.Fatalf("stack outputs: %v\n%s", err, raw)
 	}
 	return o
+}
+
+// visit asks for a URL, one request each interval, until it is stopped. An answer
+// that is not 200 is a failure.
+func visit(url string, interval time.Duration) (stop func() (sent int, failures []string)) {
+	client := &http.Client{Timeout: 10 * time.Second}
+	var sent int
+	var failures []string
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		var requests sync.WaitGroup
+		var mu sync.Mutex
+		ticks := time.NewTicker(interval)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-end:
+				requests.Wait()
+				return
+			case <-ticks.C:
+			}
+			sent++
+			requests.Go(func() {
+				start := time.Now()
+				var status string
+				answer, err := client.Get(url)
+				if err != nil {
+					status = err.Error()
+				} else {
+					status = answer.Status
+					_ = answer.Body.Close()
+				}
+				if status != "200 OK" {
+					mu.Lock()
+					defer mu.Unlock()
+					failures = append(failures, fmt.Sprintf("%s after %.1f s: %s", start.Format(time.TimeOnly), time.Since(start).Seconds(), status))
+				}
+			})
+		}
+	}()
+	return func() (int, []string) {
+		close(end)
+		<-ended
+		return sent, failures
+	}
 }
 
 // leftovers lists what of the stack is still on this machine: processes,

@@ -29,12 +29,22 @@ type wallsLab struct {
 	app, database, cache, edge, loadgen float64 // CPUs; about 1.7 in all
 	maxConnections                      int
 	edgeLinkMbps                        float64
+	agents                              float64 // CPUs of each of a cluster's two; 0 without a cluster
+	settleSeconds                       int
 	workload                            string // YAML flow mapping
 	floorRPS, capRPS, maxInFlight       int
 	path                                string
 }
 
 func (l wallsLab) config(name string, repeat int) string {
+	nodes := ""
+	if l.agents > 0 {
+		nodes = fmt.Sprintf(`
+      - {name: server, kind: nspawn, roles: [server], cpus: 0.5, memoryMiB: 1024}
+      - {name: agent-1, kind: nspawn, roles: [agent], cpus: %g, memoryMiB: 768}
+      - {name: agent-2, kind: nspawn, roles: [agent], cpus: %g, memoryMiB: 768}
+    cluster: {distribution: labkube, serverPods: false}`, l.agents, l.agents)
+	}
 	return fmt.Sprintf(`config:
   lab:infra:
     network: {name: %s, subnet: 10.78.0.0/24, loopback: 127.78.0.0/24}
@@ -43,18 +53,18 @@ func (l wallsLab) config(name string, repeat int) string {
       - {name: database, kind: nspawn, roles: [database], cpus: %g, memoryMiB: 256}
       - {name: cache, kind: nspawn, roles: [cache], cpus: %g, memoryMiB: 256}
       - {name: edge, kind: nspawn, roles: [edge], cpus: %g, memoryMiB: 256, linkMbps: %g}
-      - {name: loadgen, kind: nspawn, roles: [loadgen], cpus: %g, memoryMiB: 512}
+      - {name: loadgen, kind: nspawn, roles: [loadgen], cpus: %g, memoryMiB: 512}%s
     postgres: {maxConnections: %d}
   lab:workloads: %s
   lab:loadtest:
     step: %q
     runId: %q
     scenario:
-      {floorRps: %d, capRps: %d, maxInFlight: %d, repeats: 1, warmupSeconds: 0, settleSeconds: 0,
+      {floorRps: %d, capRps: %d, maxInFlight: %d, repeats: 1, warmupSeconds: 0, settleSeconds: %d,
        probeSeconds: 4, probeDiscard: 1, stepSeconds: 6, stepDiscard: 2, stepArrivals: 120,
        endpoints: [{name: one, path: %q, weight: 1}]}
-`, network, l.app, l.database, l.cache, l.edge, l.edgeLinkMbps, l.loadgen, l.maxConnections, l.workload,
-		name, fmt.Sprintf("%s %d", name, repeat), l.floorRPS, l.capRPS, l.maxInFlight, l.path)
+`, network, l.app, l.database, l.cache, l.edge, l.edgeLinkMbps, l.loadgen, nodes, l.maxConnections, l.workload,
+		name, fmt.Sprintf("%s %d", name, repeat), l.floorRPS, l.capRPS, l.maxInFlight, l.settleSeconds, l.path)
 }
 
 // wallCase is one wall that is built on purpose.
@@ -115,6 +125,36 @@ var wallCases = []wallCase{
 		lab:    wallsLab{app: 0.4, database: 0.6, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, workload: "{connMaxAgeSeconds: 600, poolSize: 90}", floorRPS: 4, capRPS: 300, maxInFlight: 100, path: "/api/item"},
 		inject: hungryStatements, status: nil, wall: regexp.MustCompile(`(^|; )database out of memory \(\d+ killed\)`), // whatever becomes of the run
 	},
+	{
+		name:   "all nodes",
+		lab:    clusterWall(0.3, "{minReplicas: 2, maxReplicas: 6, requestCpuMilli: 20, limitCpuMilli: 300, memoryMiB: 64}"),
+		status: numbered, wall: regexp.MustCompile(`nodes at \d+%$`),
+	},
+	{
+		name:   "one node",
+		lab:    clusterWall(0.3, "{minReplicas: 1, maxReplicas: 1, requestCpuMilli: 40, limitCpuMilli: 300, memoryMiB: 64}"),
+		status: numbered, wall: regexp.MustCompile(`^one node \(agent-[12]\) saturated at \d+% while others idled`),
+	},
+	{
+		name:   "autoscaler",
+		lab:    clusterWall(0.4, "{minReplicas: 1, maxReplicas: 2, requestCpuMilli: 40, limitCpuMilli: 100, memoryMiB: 64}"),
+		status: numbered, wall: regexp.MustCompile(`^HPA app-web at max \(2\) while over target$`),
+	},
+	{
+		name:   "no room for pods",
+		lab:    clusterWall(0.4, "{minReplicas: 2, maxReplicas: 4, requestCpuMilli: 160, limitCpuMilli: 160, memoryMiB: 64}"),
+		status: numbered, wall: regexp.MustCompile(`^[12] web pods? Pending: Insufficient cpu$`),
+	},
+}
+
+// clusterWall is a lab with two agents and web pods as given, that do a fixed
+// amount of work a request: nothing outside of the cluster is near its limit.
+func clusterWall(agents float64, web string) wallsLab {
+	return wallsLab{
+		app: 0.1, database: 0.3, cache: 0.1, edge: 0.2, loadgen: 0.4, maxConnections: 100, agents: agents, settleSeconds: 20,
+		workload: "{connMaxAgeSeconds: 600, poolSize: 8, web: " + web + ", worker: {minReplicas: 1, maxReplicas: 1, requestCpuMilli: 20, limitCpuMilli: 100, memoryMiB: 64}}",
+		floorRPS: 4, capRPS: 300, maxInFlight: 100, path: "/work?ms=10",
+	}
 }
 
 // inMachine is a command as the machine itself would run it.

@@ -51,7 +51,7 @@ func TestTheLeadKnowsTheFurtherGenerators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Generator != "loadgen" || len(p.Further) != 1 || p.Further[0] != (plan.Further{Host: "loadgen2", Orders: "10.77.0.16:9108"}) || !slices.Equal(p.Weights(), []int{500, 250}) {
+	if p.Generator != "loadgen" || len(p.Further) != 1 || p.Further[0] != (plan.Further{Host: "loadgen2", Orders: "10.77.0.16:9108"}) || !slices.Equal(p.Weights(), []int{400, 250}) {
 		t.Errorf("generator %s, further %+v, weights %v", p.Generator, p.Further, p.Weights())
 	}
 	script := m.stdin(t, "loadgen2-generator")

@@ -234,7 +234,7 @@ func TestThePlanOfTheStackIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Target != "http://10.77.0.14:80" || p.Generator != "loadgen" || len(p.Hosts) != 5 || p.Hosts[0].Sampler != "10.77.0.11:9107" || p.Hosts[0].CPUs != 0.3 {
+	if p.Target != "http://10.77.0.14:80" || p.Generator != "loadgen" || len(p.Hosts) != 5 || p.Hosts[0].Sampler != "10.77.0.11:9107" || p.Hosts[0].CPUs != 0.2 {
 		t.Errorf("plan %+v", p)
 	}
 	if p.RunID == "" || known["inputsDigest"] == "" {
@@ -259,7 +259,7 @@ func TestTheLedgerGetsTheRow(t *testing.T) {
 	if err := json.Unmarshal(measured.Result, &r); err != nil || r.RunID != row.RunID || len(r.Steps) == 0 {
 		t.Errorf("the raw result of run %q has %d steps: %v", r.RunID, len(r.Steps), err)
 	}
-	if row.Stack != "test" || row.Step != c.Step || row.RunID != "r1" || row.InputsDigest != known["inputsDigest"] || row.Row.Ceiling != ">=20" || len(row.Hosts) != 5 || row.Hosts[0].CPUs != 0.3 {
+	if row.Stack != "test" || row.Step != c.Step || row.RunID != "r1" || row.InputsDigest != known["inputsDigest"] || row.Row.Ceiling != ">=20" || len(row.Hosts) != 5 || row.Hosts[0].CPUs != 0.2 {
 		t.Errorf("row %+v", row)
 	}
 	if got := recorded.Inputs["create"].StringValue(); got != ".toolchain/bin/lab ledger append results/test.jsonl" {
@@ -300,7 +300,7 @@ func TestTheLoadRunsAgainExactlyWhenItHasTo(t *testing.T) {
 		{name: "the runner", again: true, sha256: "s2"},
 		{name: "a host's cap", again: true, rest: func(c *infra.Config, _ *workloads.Config) { c.Hosts[0].CPUs = 0.25 }},
 		{name: "a service's setting", again: true, rest: func(c *infra.Config, _ *workloads.Config) { c.Postgres.MaxConnections = 50 }},
-		{name: "a knob of the workload", again: true, rest: func(_ *infra.Config, c *workloads.Config) { c.ConnMaxAgeSeconds = 60 }},
+		{name: "a knob of the workload", again: true, rest: func(_ *infra.Config, c *workloads.Config) { c.ConnMaxAgeSeconds = 30 }},
 	} {
 		if d, tr := look(ch); (d != digest) != ch.again || (tr != triggers) != ch.again {
 			t.Errorf("%s changed: inputs digest changed %v, triggers changed %v, want both %v", ch.name, d != digest, tr != triggers, ch.again)

@@ -51,7 +51,7 @@ func TestTheDefaultsAreValidAndNoTextIsThem(t *testing.T) {
 
 // Every stack of the repository that has a cluster fits in its database.
 func TestTheStacksWithAClusterFitInTheirDatabase(t *testing.T) {
-	for _, stack := range []string{"lab", "pi"} {
+	for _, stack := range []string{"lab", "pi", "local"} {
 		_, problems := LoadConfig(configtest.Section(t, stack, "lab:workloads"), clustered)
 		if err := config.Error(problems, stack); err != nil {
 			t.Error(err)

@@ -181,7 +181,7 @@ func TestDigestAndTriggersChangeWithEveryKnobAndTheBinary(t *testing.T) {
 		change       func(*Config)
 	}{
 		{"the binary", "s2", func(*Config) {}},
-		{"the connections' age", "s1", func(c *Config) { c.ConnMaxAgeSeconds = 60 }},
+		{"the connections' age", "s1", func(c *Config) { c.ConnMaxAgeSeconds = 30 }},
 		{"the query shape", "s1", func(c *Config) { c.QueryShape = "subquery" }},
 		{"the cache", "s1", func(c *Config) { c.CacheSeconds = 5 }},
 		{"the pool", "s1", func(c *Config) { c.PoolSize = 5 }},
